@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rebat.workloads.accounted import import_accounting
 from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.importing import import_jobs
 
 HEADER = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|Submit|Start|End|ElapsedRaw|Suspended|State|NNodes|"
@@ -48,7 +48,7 @@ def main() -> None:
         dump = Path(folder) / "dump.txt"
         write_dump(dump, count)
         begin = time.perf_counter()
-        workload = import_accounting("sacct", dump).workload
+        workload = import_jobs(dump, "sacct").workload
         read = time.perf_counter()
         write_workload(workload, Path(folder) / "jobs.json.gz")
         written = time.perf_counter()

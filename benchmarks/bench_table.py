@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rebat.workloads.batsim_json import write_workload
-from rebat.workloads.tables.read import read_table
+from rebat.workloads.importing import read_jobs
 
 OTHER = 20
 """Columns of numbers that no mapping reads."""
@@ -70,7 +70,7 @@ def main() -> None:
         code = f"from benchmarks.bench_table import *; write_table(Path({str(table)!r}), {count})"
         subprocess.run([sys.executable, "-c", code], check=True)
         begin = time.perf_counter()
-        workload = read_table(table, mapping=mapping, n_nodes=1_000)
+        workload = read_jobs(table, mapping=mapping, n_nodes=1_000)
         read = time.perf_counter()
         read_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         write_workload(workload, Path(folder) / "jobs.json.gz")

@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parents[1] / "schedulers" / "rebat"
 ALLOWED = {
     "core": set(),
     "kernels": {"core"},
-    "accounting": {"core"},
-    "models": {"core", "kernels", "accounting"},
+    "records": {"core"},
+    "models": {"core", "kernels", "records"},
     "platforms": {"core", "models"},
     "contract": {"core", "models"},
     "policies": {"core", "kernels", "models", "contract"},
@@ -25,7 +25,7 @@ ALLOWED = {
     "engine": {"core", "kernels", "models"},
     "sim": {"core", "kernels", "models", "policies", "session", "engine"},
     "wire": {"core", "models", "policies", "session", "engine"},
-    "workloads": {"core", "models", "accounting"},
+    "workloads": {"core", "models", "records"},
     "results": {"core", "kernels", "models", "engine", "session"},
     "figures": {"core", "results", "session"},
     "executors": {"core", "console"},
@@ -71,7 +71,7 @@ ALLOWED = {
 }
 
 PURE = (
-    "core", "accounting", "kernels", "models", "contract", "policies", "session", "engine", "wire",
+    "core", "records", "kernels", "models", "contract", "policies", "session", "engine", "wire",
     "results",
 )  # fmt: skip
 LINKS = {"zmq_link.py"}  # its timeouts need the clock

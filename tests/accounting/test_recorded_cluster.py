@@ -11,15 +11,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from rebat.accounting.attempts import jobs_of, merged_downs
-from rebat.accounting.hosts import names_of
-from rebat.accounting.node_events import read_node_events
-from rebat.accounting.sacct import read_sacct
 from rebat.models.failures.events import down_intervals
 from rebat.models.failures.records.node_fail import AMBIGUOUS, read_node_fail
 from rebat.models.failures.records.slurm import read_sacctmgr
 from rebat.models.failures.records.slurm_merged import read_merged
-from rebat.workloads.accounted import import_accounting
+from rebat.records.attempts import jobs_of, merged_downs
+from rebat.records.hosts import names_of
+from rebat.records.node_events import read_node_events
+from rebat.records.sacct import read_sacct
+from tests.importing import import_accounting
 from tests.recordings import SHARED, needs
 
 GOLDEN = SHARED / "golden" / "slurm"
@@ -40,9 +40,9 @@ def recorded(name: str) -> dict[str, list[Attempt]]:
     table = read_sacct(GOLDEN / name, PARIS)
     attempts: dict[str, list[Attempt]] = {}
     for row in jobs_of(table).attempts.tolist():
-        attempts.setdefault(table.texts["raw"][row], []).append((
-            table.column("start_s")[row], table.column("end_s")[row],
-            names_of(table.texts["hosts"][row]),
+        attempts.setdefault(table.text("raw")[row], []).append((
+            table.column("start")[row], table.column("end")[row],
+            names_of(table.text("hosts")[row]),
         ))  # fmt: skip
     return attempts
 
@@ -81,15 +81,15 @@ def test_counts_of_the_first_recording() -> None:
     table = read_sacct(GOLDEN / "sacct-XD-ids-us.txt", PARIS)
     jobs = jobs_of(table)
     assert (len(table), len(jobs.last), int(jobs.started.sum())) == (270, 244, 233)
-    assert table.texts["state"].count("PENDING") == 15
-    assert table.texts["state"].count("NODE_FAIL") == 11
+    assert table.text("state").tolist().count("PENDING") == 15
+    assert table.text("state").tolist().count("NODE_FAIL") == 11
 
 
 def test_delimiters_in_names_are_repaired() -> None:
     """Row 33 has four columns more than the header; job 34 has line ends in two columns."""
     table = read_sacct(GOLDEN / "sacct-XD-ids.psv", PARIS)
     assert len(table) == 270
-    assert {"33", "34"} <= set(table.texts["raw"])
+    assert {"33", "34"} <= set(table.text("raw"))
 
 
 def test_all_exports_are_the_same_jobs() -> None:
@@ -97,7 +97,7 @@ def test_all_exports_are_the_same_jobs() -> None:
     exports = []
     for name in ("sacct-XD.psv", "sacct.json.gz", "sacct-steps-D.psv"):
         table = read_sacct(GOLDEN / name, PARIS)
-        states = zip(table.texts["job"], table.texts["state"], strict=True)
+        states = zip(table.text("id"), table.text("state"), strict=True)
         running = {job for job, state in states if state == "RUNNING"}
         jobs = import_accounting("sacct", GOLDEN / name, tz="Europe/Paris").workload.jobs
         exports.append({
@@ -211,8 +211,8 @@ def test_which_nodes_both_records_show() -> None:
     downs = list(merged_downs(read_node_events(GOLDEN / "events-advised-later.psv", PARIS).rows))
     both = {
         down.node for down in downs for row in failed
-        if down.node in names_of(table.texts["hosts"][row])
-        and table.column("start_s")[row] < down.up_s and down.down_s <= table.column("end_s")[row]
+        if down.node in names_of(table.text("hosts")[row])
+        and table.column("start")[row] < down.up_s and down.down_s <= table.column("end")[row]
     }  # fmt: skip
     assert both == {"n001", "n002", "n007", "n008", "n012"}
 

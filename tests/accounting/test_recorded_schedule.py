@@ -14,17 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebat.accounting.hosts import sorted_names
 from rebat.cli.main import main
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.figures.explore.data import run_data
+from rebat.records.hosts import sorted_names
 from rebat.results.files.timelines import read_timeline
 from rebat.results.measures.timeline import series_of
 from rebat.runs.recorded import recorded_run
-from rebat.workloads.accounted import import_accounting
 from rebat.workloads.recorded import RecordedSchedule
 from tests.accounting.test_recorded_cluster import BARELY_LAUNCHED, DOWN, GOLDEN, epoch
+from tests.importing import import_accounting
 from tests.recordings import needs
 
 Capture = pytest.CaptureFixture[str]

@@ -72,10 +72,11 @@ def test_an_archives_table(tmp_path: Path, capsys) -> None:
 def test_unreadable_lines_of_slurm_are_counted_once(tmp_path: Path, capsys) -> None:
     lines = ["NodeName|Start|End|StateRaw|Reason", "n1|100|200|1|x"]
     lines += [f"n1|{start}|100|1|x" for start in (300, 400)]
+    lines += [f"n2|{start}|{start + 9}|1|x" for start in range(1000, 3000, 100)]
     (tmp_path / "events.txt").write_text("\n".join(lines) + "\n")
     run("import", tmp_path / "events.txt", "-o", tmp_path / "s.events")
     told = capsys.readouterr().out
-    assert "  3 lines read, 1 used (kinds: 1 down)" in told
+    assert "  23 lines read, 21 used (kinds: 21 down)" in told
     assert "  2 dropped: the event ends before it starts (first: line 3)" in told
 
 

@@ -83,7 +83,7 @@ def test_one_of_several_platforms(tmp_path) -> None:
 )
 def test_what_cannot_be(tmp_path, bad, match) -> None:
     with pytest.raises(InputError, match=match):
-        read_fta(written(tmp_path, line(1, 0, 0, 1), bad))
+        read_fta(written(tmp_path, line(1, 0, 0, 1), bad), strict=True)
 
 
 def test_nothing_unavailable(tmp_path) -> None:

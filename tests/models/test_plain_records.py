@@ -80,7 +80,7 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
 )
 def test_what_cannot_be(tmp_path, text, match) -> None:
     with pytest.raises(InputError, match=match):
-        read_plain(written(tmp_path, text))
+        read_plain(written(tmp_path, text), strict=True)
 
 
 spans = st.lists(

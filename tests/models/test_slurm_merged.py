@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import down_intervals
+from rebat.models.failures.records.slurm import EventOptions
 from rebat.models.failures.records.slurm_merged import read_merged
 
 ZERO = 1_700_000_000
@@ -20,6 +21,7 @@ END = 400
 """Length of the oracle's time in seconds; nothing happens after it."""
 
 TIMEOUT_S = 30
+KEEP = EventOptions(stale="keep")
 TOGETHER_S = 5
 
 Event = tuple[int, int, int | None]
@@ -123,9 +125,13 @@ def test_merged_records_are_those_of_the_oracle(
     names = tuple(f"n{node}" for node in range(4))
     if not any(down.values()):
         with pytest.raises(InputError, match="no failures"):
-            read_merged(*files, names=names, origin_s=ZERO, slurmd_timeout_s=TIMEOUT_S)
+            read_merged(
+                *files, names=names, origin_s=ZERO, slurmd_timeout_s=TIMEOUT_S, options=KEEP
+            )
         return
-    record = read_merged(*files, names=names, origin_s=ZERO, slurmd_timeout_s=TIMEOUT_S)
+    record = read_merged(
+        *files, names=names, origin_s=ZERO, slurmd_timeout_s=TIMEOUT_S, options=KEEP
+    )
     merged: dict[int, set[int]] = {node: set() for node in range(4)}
     n_outages = 0
     for node, down_us, up_us in down_intervals(record.events):

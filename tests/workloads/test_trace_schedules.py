@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
-from rebat.workloads.alcf import import_alcf
 from rebat.workloads.free_nodes import lowest_free, most_used
 from rebat.workloads.recorded import RecordedSchedule
-from rebat.workloads.swf import import_swf
+from tests.importing import import_alcf, import_swf
 
 
 def swf(path: Path, *jobs: tuple[int, int, int, int, int, int], procs: int = 4) -> Path:

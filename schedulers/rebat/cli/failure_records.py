@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.mapping import MappedRecord
     from rebat.models.failures.records.record import Record
+    from rebat.records.node_events import DownRow
 
 
 class FormatCommand(click.Command):
@@ -73,7 +75,22 @@ class FormatCommand(click.Command):
 )
 @click.option(
     "--zone",
-    help="With the format sacctmgr or sacct: time zone of the times in the record, for example Europe/Paris (default: UTC).",
+    help="With the format sacctmgr or sacct: time zone of local times in the record, for example Europe/Paris (default: the zone of --workload, or UTC). With the format csv and Unix times: time zone of the midnight that is time 0.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    default=None,
+    help="Stop at the first invalid row (default: drop and count invalid rows, and stop if they are more than a tenth of the file).",
+)
+@click.option(
+    "--cluster",
+    help="With the format sacctmgr or sacct: use only the records of this cluster (column Cluster).",
+)
+@click.option(
+    "--stale",
+    type=click.Choice(["next", "drop", "keep"]),
+    help="With the format sacctmgr: what to do with events without an end if the node has a job (--attempts) or an event later. next (default): end the event at the next job or event of the node; drop: ignore the event; keep: the node stays down.",
 )
 @click.option(
     "--workload",
@@ -129,20 +146,45 @@ def import_(
       rebat failures import events.txt --workload jobs.json.gz -o site.events
       rebat failures import events.txt --attempts jobs.txt -o site.events
     """
+    from contextlib import ExitStack
+
+    from rebat.records.sources import regular
+
+    if names is not None and names.resolve() == out.resolve():
+        raise InputError("is the same file as --out", "--names", "a different file")
+    if workload is not None and begin is not None:
+        raise InputError("sets time 0, as --workload does", "--begin", "only one of them")
+    with ExitStack() as files:
+        trace = files.enter_context(regular(trace))
+        if options["attempts"]:
+            options["attempts"] = files.enter_context(regular(options["attempts"]))
+        _import(form, trace, out, begin, end, names, workload, options)
+
+
+def _import(
+    form: str,
+    trace: Path,
+    out: Path,
+    begin: str | None,
+    end: str | None,
+    names: Path | None,
+    workload: Path | None,
+    options: dict[str, Any],
+) -> None:
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
     from rebat.models.failures.records.detect import AUTO
     from rebat.models.failures.records.formats import ReaderOptions, read_record
     from rebat.models.failures.records.plain import write_names
 
-    if names is not None and names.resolve() == out.resolve():
-        raise InputError("is the same file as --out", "--names", "a different file")
-    if workload is not None and begin is not None:
-        raise InputError("sets time 0, as --workload does", "--begin", "only one of them")
     if form == AUTO:
         reject_jobs(trace)
-    machine = None if workload is None else _machine(workload)
     with at_work(f"reading {trace.name}"):
+        machine = None
+        if workload is not None:
+            machine, zone, options["absent"] = _machine(workload)
+            if form in (AUTO, "sacctmgr", "sacct"):
+                options["zone"] = options["zone"] or zone
         record = read_record(form, trace, ReaderOptions(**options, workload=machine))
         if names is not None and not record.names:
             raise InputError("has no effect: the record identifies nodes by number", "--names")
@@ -155,17 +197,40 @@ def import_(
         click.echo(line)
 
 
-def _machine(path: Path) -> tuple[tuple[str, ...], float]:
-    """Return the node names and time 0 (Unix time) of an imported workload."""
-    from rebat.accounting.hosts import check_list, sorted_names
-    from rebat.workloads.batsim_json import read_workload
+def _machine(
+    path: Path,
+) -> tuple[tuple[tuple[str, ...], float], str | None, tuple[DownRow, ...]]:
+    """Return node names and time 0 (Unix time) of an imported workload.
 
-    machine = read_workload(path).machine or {}
+    Also return the time zone of local times, and times in which nodes were not in service.
+    """
+    from rebat.records.hosts import check_list, sorted_names
+    from rebat.workloads.load import load_workload
+
+    machine = load_workload(path).machine or {}
     nodes, origin_s = machine.get("nodes"), machine.get("origin_s")
     if not isinstance(nodes, str) or not isinstance(origin_s, int | float):
         raise InputError("has no node names", str(path), "a workload from sacct or pbs")
     check_list(nodes)
-    return sorted_names([nodes]), float(origin_s)
+    zone = machine.get("time_zone")
+    named = sorted_names([nodes]), float(origin_s)
+    return named, zone if isinstance(zone, str) else None, _absent(machine, float(origin_s))
+
+
+def _absent(machine: dict[str, Any], origin_s: float) -> tuple[DownRow, ...]:
+    """Return the times in which renewed nodes of a machine were not in service."""
+    from rebat.records.hosts import check_list, expanded
+    from rebat.records.node_events import DownRow
+
+    renewed = machine.get("renewed")
+    if not isinstance(renewed, dict):
+        return ()
+    until_s, from_s = float(renewed["until_s"]), float(renewed["from_s"])
+    check_list(renewed["old"] + "," + renewed["new"])
+    kind = "not in service"
+    old = [DownRow(name, until_s, math.inf, kind, "") for name in expanded(renewed["old"])]
+    new = [DownRow(name, origin_s, from_s, kind, "") for name in expanded(renewed["new"])]
+    return (*old, *new)
 
 
 def _summary(events: list[MachineEvent]) -> str:
@@ -184,7 +249,7 @@ def _lines(record: Record) -> list[str]:
     if record.sources:
         shown = ", ".join(f"{n} {source}" for source, n in record.sources.items())
         lines.append(f"  outages by source: {shown}")
-    return lines
+    return [*lines, *(f"  {note}" for note in record.notes)]
 
 
 @click.command("map")

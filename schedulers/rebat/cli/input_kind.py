@@ -51,7 +51,7 @@ def _misplaced(path: Path, kind: str, expected: str) -> InputError:
 
 def _start(path: Path) -> str:
     """Return the first characters of a text file. For other files, return an empty text."""
-    from rebat.models.failures.records.record import opened
+    from rebat.records.sources import opened
 
     try:
         with opened(path) as text:

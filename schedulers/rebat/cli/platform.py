@@ -88,6 +88,9 @@ def _record(facts: PlatformFacts) -> dict[str, Any]:
     torus = facts.torus
     return {
         "hosts": facts.n_hosts,
+        "other_hosts": facts.n_other,
+        "speed_flops": facts.speed_flops,
+        "cores": facts.cores,
         "torus": None if torus is None else torus.sizes,
         "diameter_hops": None if torus is None else torus.diameter,
         "latency_s": facts.latency_s,
@@ -97,6 +100,8 @@ def _record(facts: PlatformFacts) -> dict[str, Any]:
 
 def _lines(facts: PlatformFacts) -> list[str]:
     lines = [f"{facts.n_hosts} compute hosts"]
+    if facts.n_other:
+        lines.append(f"other hosts       {facts.n_other} with another role, such as storage")
     if facts.torus is not None:
         lines.append(f"torus             {facts.torus}, diameter {facts.torus.diameter} hops")
     exact = ": exact times" if facts.latency_s == 0 else ""

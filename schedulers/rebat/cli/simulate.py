@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload
     from rebat.engine.options import EngineOptions
+    from rebat.platforms.simgrid_xml import PlatformFacts
 
 _FLAGS = (
     "enable_dynamic_jobs",
@@ -40,7 +41,10 @@ _FLAGS = (
     help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...",
 )
 @click.option(
-    "-p", "--platform", type=FILE, help="SimGrid platform. Only its number of hosts is used."
+    "-p",
+    "--platform",
+    type=FILE,
+    help="SimGrid platform. Its number of compute hosts is used, and the speed of their cores for profiles that only compute (parallel_homogeneous without communication).",
 )
 @click.option(
     "--nodes",
@@ -175,7 +179,12 @@ def _simulate4(
             raise InputError(f"names {len(values)} files", name, expected)
     jobs = load_workload(workloads[0])
     files = [*map(read_event_file, events), EventFile([]), EventFile([])]
-    engine_options = _engine_options(options, workload_path=str(workloads[0]), list_resources=True)
+    engine_options = _engine_options(
+        options,
+        speed_flops=_speed_flops(options["platform"], [jobs]),
+        workload_path=str(workloads[0]),
+        list_resources=True,
+    )
     engine = Engine(
         jobs,
         n_nodes=_n_nodes(options, [jobs]),
@@ -228,6 +237,7 @@ def _simulate5(
             paths=[str(path.absolute()) for path in workloads],
             options=_engine_options(
                 options,
+                speed_flops=_speed_flops(options["platform"], jobs),
                 dynamic_jobs=features.dynamic_registration,
                 acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
                 profile_reuse=features.profile_reuse,
@@ -271,9 +281,10 @@ def _n_nodes(options: dict[str, Any], jobs: list[Workload]) -> int:
     if options["nodes"]:
         return int(options["nodes"])
     expected = max(workload.n_nodes for workload in jobs)
-    if not options["platform"]:
+    facts = _platform(options["platform"])
+    if facts is None:
         return expected
-    n_hosts = _hosts(options["platform"])
+    n_hosts = facts.n_hosts
     if n_hosts != expected:
         text = other_machine(n_hosts, jobs[0].name, expected)
         click.echo(f"rebat: warning: {text}", err=True)
@@ -295,8 +306,28 @@ def _connected(
         yield ask, on_progress
 
 
-def _hosts(platform: Path) -> int:
-    """Return the number of compute hosts of a platform file, without the master host."""
+def _platform(path: Path | None) -> PlatformFacts | None:
     from rebat.platforms.simgrid_xml import read_platform
 
-    return read_platform(platform).n_hosts
+    return None if path is None else read_platform(path)
+
+
+def _speed_flops(path: Path | None, jobs: list[Workload]) -> float:
+    """Return the speed of the hosts. Without a platform, it is 1 Gf.
+
+    Raises
+    ------
+    InputError
+        If the hosts have different speeds, and a profile computes.
+    """
+    facts = _platform(path)
+    if facts is None:
+        return 1e9
+    if facts.speed_flops is not None:
+        return facts.speed_flops
+    for workload in jobs:
+        for name, profile in workload.profiles.items():
+            if "cpu" in profile:
+                problem = f"its hosts have different speeds, but profile {name!r} computes"
+                raise InputError(problem, str(path), "hosts of equal speed, or delay profiles")
+    return 1e9

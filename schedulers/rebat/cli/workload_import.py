@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +15,20 @@ from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from rebat.workloads.formats import ABOUT, ACCOUNTING, AUTO, TABLE
+from rebat.workloads.formats import ABOUT, AUTO, TABLE
 
 if TYPE_CHECKING:
-    from rebat.accounting.attempts import Correction
     from rebat.core.jobs import Workload
-    from rebat.workloads.recorded import ImportedWorkload, RecordedSchedule
+    from rebat.records.attempts import Correction
+    from rebat.workloads.recorded import RecordedSchedule
 
 
 class TraceCommand(click.Command):
     """A command whose help lists formats, mappings, and the commands that export records."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
-        from rebat.workloads.tables.mapping_file import open_mapping, shipped_mappings
+        from rebat.records.mapping_file import open_mapping, shipped_mappings
+        from rebat.records.sacct import EXPORT, EXPORT_EVENTS
 
         with formatter.section("Formats (--format)"):
             formatter.write_dl(list(ABOUT.items()))
@@ -82,8 +82,8 @@ class TraceCommand(click.Command):
     "--strict",
     is_flag=True,
     help=(
-        "With the format sacct or pbs: stop at the first invalid line (default: drop and count "
-        "invalid lines)."
+        "Stop at the first invalid row (default: drop and count invalid rows, and stop if they are "
+        "more than a tenth of the file)."
     ),
 )
 @click.option(
@@ -103,9 +103,7 @@ class TraceCommand(click.Command):
 @click.option(
     "--tz",
     "--zone",
-    default="UTC",
-    show_default=True,
-    help="Time zone of months, and of dates without a time zone, for example Europe/Paris.",
+    help="Time zone of months, and of dates without a time zone, for example Europe/Paris (default: UTC).",
 )
 @click.option(
     "--nodes",
@@ -148,6 +146,37 @@ class TraceCommand(click.Command):
 )
 @click.option("--first", "first_s", type=DURATION, help="Keep jobs submitted from this time on.")
 @click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")
+@click.option(
+    "--all",
+    "all_jobs",
+    is_flag=True,
+    help="Keep jobs that were submitted long before the submissions of the record begin (default: leave them out, unless --month, --first or --last is set).",
+)
+@click.option(
+    "--submission",
+    type=click.Choice(["eligible", "submitted"]),
+    default="eligible",
+    show_default=True,
+    help="Submission of a job that could not start at first because of a dependency, a begin time, a hold or an array limit. eligible: the time from which the job could start; submitted: the time at which the user submitted the job.",
+)
+@click.option(
+    "--cluster",
+    help="Import only the records of this cluster (column Cluster of sacct and sacctmgr).",
+)
+@click.option(
+    "--runaway",
+    type=click.Choice(["next", "limit", "drop", "keep"]),
+    default="next",
+    show_default=True,
+    help="What to do with jobs without an end that ran more than twice their limit and one hour. next: end them at the next start of a job on their nodes, and at their limit at the latest; limit: end them at their limit; drop: leave them out; keep: use the recorded run time.",
+)
+@click.option(
+    "--stale",
+    type=click.Choice(["next", "drop", "keep"]),
+    default="next",
+    show_default=True,
+    help="What to do with node events without an end if the node has a job or an event later. next: end the event at the next job or event of the node; drop: ignore the event; keep: the node stays down.",
+)
 @click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")
 def import_(
     trace: Path,
@@ -176,30 +205,43 @@ def import_(
     A month of Fugaku:
       rebat workload import 24_04.parquet --mapping f-data -o fugaku.json.gz
     """
+    from rebat.records.sources import regular
     from rebat.workloads.formats import detected
-    from rebat.workloads.load import save_workload
+    from rebat.workloads.importing import check_options
 
     _check_outputs(out, corrections, events, schedule)
     options["months"] = options["months"] or None
-    if form == AUTO and mapping is None:
-        reject_failures(trace)
-    if form == AUTO:
-        form = TABLE if mapping is not None else detected(trace)
-    if mapping is not None:
-        if form != TABLE:
-            raise InputError(
-                f"has no effect with --format {form}", "--mapping", f"--format {TABLE}"
-            )
-        options["mapping"] = mapping
-    for option, value in (("--events", events), ("--strict", strict)):
-        if value and form not in ACCOUNTING:
-            expected = f"--format {' or '.join(ACCOUNTING)}"
-            raise InputError(f"has no effect with --format {form}", option, expected)
+    with ExitStack() as files:
+        trace = files.enter_context(regular(trace))
+        events = events and files.enter_context(regular(events))
+        if form == AUTO and mapping is None:
+            reject_failures(trace)
+        if form == AUTO:
+            form = TABLE if mapping is not None else detected(trace)
+        check_options(form, events, mapping)
+        options |= {"mapping": mapping, "events": events, "strict": strict}
+        _import(form, trace, out, corrections, schedule, force, options)
+
+
+def _import(
+    form: str,
+    trace: Path,
+    out: Path,
+    corrections: Path | None,
+    schedule: Path | None,
+    force: bool,
+    options: dict[str, Any],
+) -> None:
+    from rebat.console.progress import at_work
+    from rebat.workloads.importing import import_jobs
+    from rebat.workloads.load import save_workload
+
     with atomic_folder(schedule, force) if schedule else nullcontext() as folder:
-        imported = _imported(form, trace, events, strict, schedule is not None, options)
+        with at_work(f"reading {trace.name}"):
+            imported = import_jobs(trace, form, schedule=schedule is not None, **options)
         lines = []
         if folder and imported.schedule:
-            lines = _write_schedule(imported.schedule, folder, form, trace, out, events)
+            lines = _write_schedule(imported.schedule, folder, form, trace, out, options["events"])
         with _corrections_in(corrections, imported.corrections):
             save_workload(imported.workload, out)
     _print_import(imported.workload, out)
@@ -219,29 +261,6 @@ def _check_outputs(
     for file in filter(None, (out, corrections)):
         if schedule is not None and schedule.resolve() in file.resolve().parents:
             raise InputError(f"contains {file}", "--schedule", "a folder for the schedule only")
-
-
-def _imported(
-    form: str,
-    trace: Path,
-    events: Path | None,
-    strict: bool,
-    schedule: bool,
-    options: dict[str, Any],
-) -> ImportedWorkload:
-    from rebat.console.progress import at_work
-    from rebat.workloads.accounted import import_accounting
-    from rebat.workloads.alcf import import_alcf
-    from rebat.workloads.swf import import_swf
-    from rebat.workloads.tables.read import import_table
-
-    with at_work(f"reading {trace.name}"):
-        if form in ACCOUNTING:
-            return import_accounting(
-                form, trace, events=events, strict=strict, schedule=schedule, **options
-            )
-        read = {"swf": import_swf, "alcf": import_alcf, TABLE: import_table}[form]
-        return read(trace, schedule, **options)
 
 
 def _write_schedule(

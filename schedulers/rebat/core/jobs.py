@@ -89,6 +89,10 @@ MAX_DEPTH = 100
 """Maximum depth of nested composed profiles."""
 
 
+HOMOGENEOUS = ("parallel_homogeneous", "ptask_homogeneous")
+"""Profiles in which each host computes the same amount: the names of Batsim 4 and 5."""
+
+
 def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
     """Return the run time (us) of a profile that needs no network model.
 
@@ -215,7 +219,7 @@ def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None
     kind = profile.get("type")
     if kind == "delay":
         return delay_us(profile)
-    if kind == "parallel_homogeneous" and not profile.get("com") and speed_flops is not None:
+    if kind in HOMOGENEOUS and not profile.get("com") and speed_flops is not None:
         return to_us(number(profile, "cpu", MAX_SECONDS * speed_flops) / speed_flops)
     return None
 

@@ -21,7 +21,7 @@ from rebat.library.advice.losses import RecordedLosses
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
 from rebat.library.advice.rounds import gather
-from rebat.library.remarks import of_partitions, of_record_end
+from rebat.library.remarks import of_findings, of_partitions, of_record_end
 from rebat.library.signatures import lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.recorded import Recorded
@@ -169,7 +169,7 @@ def advised(
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
     site = site_of(workload, policy, options, checkpoints=checkpoints, past=past, folder=out)
-    print_remarks(of_partitions(workload))
+    print_remarks([*of_findings(workload), *of_partitions(workload)])
     if options.mtbf_s is None:
         _note_end(site)
     evidence = gather(site, out, minutes, most_seeds, workers)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rebat.console.json_text import json_text
+from rebat.console.output import print_remarks
 from rebat.console.progress import compiling_notice, counting_bar
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
@@ -22,6 +23,7 @@ from rebat.library.calibration.partitions import separate_parts, simulated_in_pa
 from rebat.library.calibration.record import read_use, read_waits
 from rebat.library.calibration.verdict import Verdict, verdict_of
 from rebat.library.checks import error_at
+from rebat.library.remarks import of_findings
 from rebat.library.workloads import LoadedWorkload, load_workload
 from rebat.papers.common.page import html, markdown
 from rebat.papers.common.parts import Report
@@ -123,6 +125,7 @@ def calibrated(
 ) -> Calibration:
     """Simulate all configurations, and compare their waits with the recorded waits."""
     recorded = read_waits(past, workload)
+    print_remarks(of_findings(workload))
     n_nodes = options.nodes or workload.n_nodes
     runs = dict[Configuration, CalibratedRun]()
     with error_at("--policy"):

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rebat.accounting.hosts import check_list, sorted_names
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.records.hosts import check_list, sorted_names
 
 _NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
 

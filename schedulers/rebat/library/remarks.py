@@ -22,6 +22,7 @@ from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
+from rebat.records.judge import is_finding
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
@@ -74,6 +75,13 @@ def of_engine(workload: Workload, policies: Sequence[Any], took_s: float) -> Ite
     if names:
         command = " ".join(["rebat warmup", *names])
         yield Remark("note", f"'{command}' compiles a faster loop for such runs, once per machine")
+
+
+def of_findings(workload: Workload) -> Iterator[Remark]:
+    """Yield the importer's findings about the record of a workload."""
+    for note in workload.notes:
+        if is_finding(note):
+            yield Remark("note", note)
 
 
 def of_partitions(workload: Workload) -> Iterator[Remark]:

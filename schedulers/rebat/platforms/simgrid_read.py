@@ -7,9 +7,9 @@ It uses defusedxml, which expands no entities and opens no other files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from defusedxml import DefusedXmlException
@@ -24,6 +24,13 @@ from rebat.platforms.quantities import parse_quantity
 MASTER = "master_host"
 """Default name of the host on which Batsim itself runs."""
 
+COMPUTE = "compute_node"
+"""Role of compute hosts in Batsim. Hosts without a role are also compute hosts."""
+
+MAX_CORES = 2**20
+
+T = TypeVar("T")
+
 _RADICAL = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?\Z")
 
 
@@ -33,7 +40,14 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     Attributes
     ----------
     n_hosts : int
-        Number of compute hosts, without the host on which Batsim runs (the master).
+        Number of compute hosts: hosts without the property ``role``, or with the role compute_node.
+    n_other : int
+        Number of hosts with another role, such as storage, without the host on which Batsim runs
+        (the master).
+    speed_flops : float or None
+        Speed of a core of the compute hosts in flop/s, or None if the hosts differ.
+    cores : int or None
+        Number of cores of a compute host, or None if the hosts differ.
     torus : Torus or None
         The torus, if the compute hosts form one TORUS cluster. Otherwise None.
     latency_s : float
@@ -47,6 +61,9 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     torus: Torus | None
     latency_s: float
     in_order: bool
+    n_other: int = 0
+    speed_flops: float | None = 1e9
+    cores: int | None = 1
 
 
 class _Group(msgspec.Struct):
@@ -74,7 +91,8 @@ def read_platform(path: Path) -> PlatformFacts:
 
 def _parse(path: Path) -> Any:
     try:
-        root = fromstring(read_text(path), forbid_dtd=False, forbid_external=True)
+        text = read_text(path).lstrip()  # some of Batsim's platforms begin with an empty line
+        root = fromstring(text, forbid_dtd=False, forbid_external=True)
     except ParseError as error:
         raise InputError(f"broken XML: {error}", str(path), "a SimGrid platform") from None
     except DefusedXmlException as error:
@@ -86,7 +104,8 @@ def _parse(path: Path) -> Any:
 
 
 def _facts(root: Any) -> PlatformFacts:
-    groups = [group for group in _groups(root) if not _is_master(group)]
+    others = [group for group in _groups(root) if not _is_master(group)]
+    groups = [group for group in others if _is_compute(group)]
     names = [name for group in groups for name in group.names]
     n_hosts = len(names)
     if not 1 <= n_hosts <= MAX_NODES:
@@ -97,6 +116,9 @@ def _facts(root: Any) -> PlatformFacts:
         torus=tori[0] if len(groups) == len(tori) == 1 else None,
         latency_s=max(_latencies(root), default=0.0),
         in_order=names == sorted(names),
+        n_other=sum(len(group.names) for group in others) - n_hosts,
+        speed_flops=_single(_speed(group) for group in groups),
+        cores=_single(_cores(group) for group in groups),
     )
 
 
@@ -115,9 +137,39 @@ def _cluster_names(element: Any) -> list[str]:
     return [f"{prefix}{number}{suffix}" for number in numbers]
 
 
+def _roles(group: _Group) -> list[str]:
+    props = (p for p in group.element.iter("prop") if p.get("id") == "role")
+    return [role.strip() for p in props for role in p.get("value", "").split(",")]
+
+
 def _is_master(group: _Group) -> bool:
-    roles = [p.get("value", "") for p in group.element.iter("prop") if p.get("id") == "role"]
-    return group.names == [MASTER] or any("master" in role.split(",") for role in roles)
+    return group.names == [MASTER] or "master" in _roles(group)
+
+
+def _is_compute(group: _Group) -> bool:
+    roles = _roles(group)
+    return COMPUTE in roles or not any(roles)
+
+
+def _single(values: Iterable[T]) -> T | None:
+    """Return the value that all elements have, or None if they differ."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
+
+
+def _speed(group: _Group) -> float:
+    """Return the speed of a core in flop/s: the first, if a host has several power states."""
+    text = group.element.get("speed") or group.element.get("power") or "1Gf"
+    where = f"<{group.element.tag}> speed"
+    return parse_quantity("speed", text.split(",")[0].strip(), where)
+
+
+def _cores(group: _Group) -> int:
+    text = group.element.get("core", "1")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MAX_CORES):
+        where = f"<{group.element.tag}> core"
+        raise InputError(f"is {text[:40]!r}", where, f"1 to {MAX_CORES}")
+    return int(text)
 
 
 def _attribute(element: Any, name: str) -> str:

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounting records of Slurm and OpenPBS as workloads."""
+"""Attempts of jobs in accounting records (Slurm and OpenPBS) as the jobs of a trace."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from rebat.accounting.attempts import (
+from rebat.core.counted import counted as several
+from rebat.records.attempts import (
+    AttemptsOfNodes,
     Correction,
     JoinedJobs,
     corrections_of,
@@ -21,105 +23,171 @@ from rebat.accounting.attempts import (
     jobs_of,
     merged_downs,
 )
-from rebat.accounting.hosts import folded, sorted_names
-from rebat.accounting.node_events import NodeEvents, read_node_events
-from rebat.accounting.pbs import read_pbs
-from rebat.accounting.sacct import read_sacct
-from rebat.accounting.table import AttemptTable
-from rebat.accounting.values import CUT, OPEN
-from rebat.core.counted import counted as several
-from rebat.workloads.accounted_schedule import AccountedAttempts, accounted_schedule
-from rebat.workloads.calendar import zone
+from rebat.records.clock import check_same_clock, zone_of
+from rebat.records.clusters import of_cluster
+from rebat.records.hosts import folded, sorted_names
+from rebat.records.judge import MAX_LISTED, early_note, finding, listed, runaway_note, stale_note
+from rebat.records.node_events import DownRow, NodeEvents, read_node_events
+from rebat.records.open_records import (
+    end_runaways,
+    end_stale,
+    open_nodes,
+    runaways,
+    stale_events,
+)
+from rebat.records.reader import REFUSED
+from rebat.records.service import renewed_nodes
+from rebat.records.table import Rows
+from rebat.records.values import CUT, OPEN
 from rebat.workloads.columns import TraceColumns, counted
-from rebat.workloads.recorded import ImportedWorkload
-from rebat.workloads.trace import PlacedTrace, placed, trace_options
-
-MAX_LISTED = 10
-"""Maximum number of corrections that the notes list."""
-
-READ: dict[str, Callable[..., AttemptTable]] = {"sacct": read_sacct, "pbs": read_pbs}
+from rebat.workloads.trace import PlacedTrace, TraceOptions
 
 
-def import_accounting(
-    form: str,
-    path: Path,
-    *,
-    events: Path | None = None,
-    strict: bool = False,
-    schedule: bool = False,
-    **options: Any,
-) -> ImportedWorkload:
-    """Read accounting records as a workload with one job per job id.
+class AccountedJobs(NamedTuple):
+    """The jobs of accounting records, with their attempts.
 
-    Parameters
-    ----------
-    form : {"sacct", "pbs"}
-    path : Path
-        The output of sacct or the accounting log, plain or .gz. A job has the run time of its last
-        attempt.
-    events : Path, optional
-        Node events (``sacctmgr -P show event``). If a node fails during an attempt, the attempt is
-        cut at the failure.
-    strict : bool
-        Whether the first invalid line is an error.
-    schedule : bool
-        Whether to return the recorded schedule as well, with all attempts.
-    **options
-        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of local times.
+    ``cuts`` maps the row of an attempt to the failure that cuts the attempt. ``downs`` contains the
+    down intervals of nodes. ``waits_s`` contains the recorded wait of each job by its line.
+    """
+
+    trace: TraceColumns
+    table: Rows
+    jobs: JoinedJobs
+    cuts: dict[int, Correction]
+    downs: Sequence[DownRow]
+    waits_s: dict[int, float]
+
+
+def accounted_jobs(
+    table: Rows, options: TraceOptions, events: Path | None, strict: bool
+) -> AccountedJobs:
+    """Join the attempts of accounting records to jobs, and cut attempts at failures of their nodes.
 
     Raises
     ------
     InputError
-        If a file is invalid, if no job remains, or if the attempts need a larger machine.
+        If the events are invalid, or the records are of several clusters that share node names.
     """
-    chosen = trace_options(options)
-    tz = zone(chosen.tz)
-    table = READ[form](Path(path), tz, strict)
-    node_events = None if events is None else read_node_events(events, tz, strict)
+    table = of_cluster(table, options.cluster)
+    node_events = None
+    if events is not None:
+        node_events = read_node_events(events, zone_of(options.tz), strict, options.cluster)
+        check_same_clock(
+            [(table.where, table.clock.kinds), (str(events), node_events.kinds)], options.tz
+        )
     jobs = jobs_of(table)
-    downs = [] if node_events is None else list(merged_downs(node_events.rows))
+    dropped = _end_runaways(table, jobs, options)
+    downs = _downs(table, jobs, node_events, options)
     cuts = corrections_of(table, jobs.attempts, downs)
-    trace = _trace(table, jobs, cuts)
+    trace = _trace(table, jobs, cuts, options, dropped)
     machine = _machine(table, node_events)
     if machine:
         n_nodes = len(sorted_names([machine["nodes"]]))
+        if renewed := renewed_nodes(table, jobs.attempts):
+            table.notes.append(renewed.note(float(jobs.submit_s.min())))
+            machine["renewed"] = {
+                "old": folded(renewed.old),
+                "until_s": renewed.until_s,
+                "new": folded(renewed.new),
+                "from_s": renewed.from_s,
+            }
         trace = replace(trace, machine=machine, n_nodes=n_nodes)
     for note in _notes(table, jobs, node_events, list(cuts.values())):
         trace = trace.noting(note)
-    waits = dict(zip(trace.lines.tolist(), _waits_s(table, jobs), strict=True)) if machine else {}
-    record = AccountedAttempts(table, jobs, cuts, downs) if schedule else None
-    del table, jobs  # free the memory of these columns
-    done = _with_wait(placed(trace, chosen), waits)
-    attempts = None if record is None else accounted_schedule(record, done)
-    return ImportedWorkload(done.workload, attempts, tuple(cuts.values()))
+    waits = _waits_s(table, jobs, trace) if machine else []
+    waits_s = dict(zip(trace.lines.tolist(), waits, strict=True)) if machine else {}
+    return AccountedJobs(trace, table, jobs, cuts, downs, waits_s)
 
 
-def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> TraceColumns:
-    rows, texts = jobs.last, table.texts
-    run_s = _run_times(table, jobs, cuts)
-    nodes = np.where(np.isnan(table.column("nodes")[rows]), 0.0, table.column("nodes")[rows])
-    name = Path(table.where).name.removesuffix(".gz")
+def _end_runaways(table: Rows, jobs: JoinedJobs, options: TraceOptions) -> set[int]:
+    """End runaway attempts. Return the rows of those that are dropped."""
+    rows = runaways(table, jobs.attempts)
+    if not len(rows):
+        return set()
+    table.notes.append(runaway_note(table.text("id")[rows].tolist(), options.runaway))
+    end_runaways(table, jobs.attempts, rows, options.runaway)
+    return set(rows.tolist()) if options.runaway == "drop" else set()
+
+
+def _downs(
+    table: Rows, jobs: JoinedJobs, events: NodeEvents | None, options: TraceOptions
+) -> list[DownRow]:
+    if events is None:
+        return []
+    stale = stale_events(
+        events.rows, AttemptsOfNodes(table, jobs.attempts, open_nodes(events.rows))
+    )
+    if stale:
+        nodes = [event.node for event in stale.values()]
+        table.notes.append(stale_note(nodes, len(stale), options.stale))
+    return list(merged_downs(end_stale(events.rows, stale, options.stale)))
+
+
+def _eligible(table: Rows, jobs: JoinedJobs) -> Any:
+    """Return when each job was eligible to start: never before its submission.
+
+    If the time is unknown, it is the submission. A job that started was eligible at its start.
+    """
+    eligible_s = np.fmax(jobs.eligible_s, jobs.submit_s)
+    first = np.cumsum(jobs.n_attempts) - jobs.n_attempts
+    starts = np.full(len(first), np.inf)
+    ran = jobs.n_attempts > 0
+    starts[ran] = table.column("start")[jobs.attempts[first[ran]]]
+    return np.where(starts >= jobs.submit_s, np.fmin(eligible_s, starts), jobs.submit_s)
+
+
+def _trace(
+    table: Rows,
+    jobs: JoinedJobs,
+    cuts: dict[int, Correction],
+    options: TraceOptions,
+    dropped: set[int],
+) -> TraceColumns:
+    rows = jobs.last
+    nodes = np.nan_to_num(table.column("nodes")[rows])
+    ids, raws = table.text("id")[rows].tolist(), table.text("raw")[rows].tolist()
+    eligible_s = _eligible(table, jobs)
+    ran = jobs.n_attempts > 0
+    later = options.submission == "eligible" and bool((eligible_s > jobs.submit_s).any())
     trace = TraceColumns(
-        name=name.rsplit(".", 1)[0],
+        name=Path(table.where).name.removesuffix(".gz").rsplit(".", 1)[0],
         where=table.where,
         n_nodes=None,
         dated=True,
-        lines=np.frombuffer(table.lines, dtype=np.int64)[rows],
-        ids=np.array([_id(texts["job"][row], texts["raw"][row]) for row in rows], dtype=object),
-        submit_s=jobs.submit_s,
-        start_s=table.column("start_s")[rows],
+        lines=table.lines[rows],
+        ids=np.array([*map(_id, ids, raws), ""], dtype=object)[:-1],
+        submit_s=eligible_s if later else jobs.submit_s,
+        submitted_s=jobs.submit_s if later else None,
+        start_s=table.column("start")[rows],
         requested=nodes,
         allocated=nodes,
-        run_s=run_s,
-        walltime_s=table.column("limit_s")[rows],
+        run_s=_run_times(table, jobs, cuts),
+        walltime_s=table.column("walltime")[rows],
         why_not=np.zeros(len(rows), dtype=np.int64),
-        users=np.array([texts["user"][row] for row in rows], dtype=object),
-        queues=np.array([texts["partition"][row] for row in rows], dtype=object),
+        users=table.text("user")[rows],
+        queues=table.text("queue")[rows],
         extras=_extras(table, rows),
     )
-    states = np.array([texts["state"][row] for row in rows], dtype=object)
+    states = table.text("state")[rows]
     for state in sorted(set(states[~jobs.started])):
         trace = trace.marking(~jobs.started & (states == state), f"never started ({state})")
+    if later:
+        n_later = int((eligible_s > jobs.submit_s).sum())
+        text = (
+            f"{counted(n_later)} became eligible after the submission (dependency, begin time, "
+            "hold or array limit): the submission in the workload is the time from which the job "
+            "could start"
+        )
+        trace = trace.noting(finding(text, "--submission submitted uses the users' submissions"))
+    first = table.column("start")[
+        jobs.attempts[np.cumsum(jobs.n_attempts)[ran] - jobs.n_attempts[ran]]
+    ]
+    early = trace.ids[ran][first < jobs.submit_s[ran]].tolist()
+    if early:
+        table.notes.append(early_note(early))
+    if dropped:
+        runaway = np.array([row in dropped for row in rows.tolist()], dtype=bool)
+        trace = trace.marking(runaway, "runaway jobs (--runaway drop)")
     return _without_cut_to_nothing(trace, rows, cuts)
 
 
@@ -133,20 +201,20 @@ def _without_cut_to_nothing(
     if not nothing.any():
         return trace
     names = trace.ids[nothing].tolist()
-    listed = ", ".join(names[:MAX_LISTED]) + (", ..." if len(names) > MAX_LISTED else "")
     jobs = "job" if len(names) == 1 else "jobs"
     reason = (
-        f"a node was down at the start of the last attempt, which is cut to 0 s ({jobs} {listed})"
+        "a node was down at the start of the last attempt, which is cut to 0 s "
+        f"({jobs} {listed(names)})"
     )
     return trace.marking(nothing, reason)
 
 
-def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
+def _run_times(table: Rows, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
     """Return the run time of each job until it ends, is cut at a failure, or the records end."""
     rows = jobs.last
-    run_s = table.column("elapsed_s")[rows].copy()
+    run_s = table.column("run")[rows].copy()
     missing = np.isnan(run_s) & jobs.started
-    run_s[missing] = end_of(table) - table.column("start_s")[rows][missing]
+    run_s[missing] = end_of(table) - table.column("start")[rows][missing]
     if cuts:
         for position, row in enumerate(rows.tolist()):
             if row in cuts:
@@ -155,17 +223,17 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
     return run_s
 
 
-def _waits_s(table: AttemptTable, jobs: JoinedJobs) -> Any:
+def _waits_s(table: Rows, jobs: JoinedJobs, trace: TraceColumns) -> Any:
     """Return for each job how long it held no nodes between submission and end (seconds)."""
     owner = np.repeat(np.arange(len(jobs.n_attempts)), jobs.n_attempts)
-    queued_s = np.roll(table.column("end_s")[jobs.attempts], 1)
+    queued_s = np.roll(table.column("end")[jobs.attempts], 1)
     first = np.diff(owner, prepend=-1) != 0
-    queued_s[first] = jobs.submit_s[owner[first]]
-    gaps_s = np.nan_to_num(table.column("start_s")[jobs.attempts] - queued_s)
+    queued_s[first] = trace.submit_s[owner[first]]
+    gaps_s = np.nan_to_num(table.column("start")[jobs.attempts] - queued_s)
     return np.bincount(owner, np.maximum(gaps_s, 0.0), len(jobs.n_attempts)).tolist()
 
 
-def _with_wait(done: PlacedTrace, waits_s: dict[int, float]) -> PlacedTrace:
+def with_wait(done: PlacedTrace, waits_s: dict[int, float]) -> PlacedTrace:
     """Return a workload whose machine states the recorded mean wait of the jobs."""
     if not waits_s or done.workload.machine is None:
         return done
@@ -179,16 +247,16 @@ def _id(job: str, raw: str) -> str:
 
     If Batsim rejects a character of this id, return the internal id of the batch system.
     """
-    return raw if any(c in "(),|}!" or not c.isprintable() for c in job) else job
+    return job if REFUSED.isdisjoint(job) and job.isprintable() else raw
 
 
-def _extras(table: AttemptTable, rows: Any) -> Any:
+def _extras(table: Rows, rows: Any) -> Any:
     """Return account, QOS and requested memory of each job. Jobs with equal values share a dict."""
     shared: dict[tuple[str, str, float], dict[str, Any]] = {}
-    memory = np.nan_to_num(table.column("memory_mb"), nan=-1.0)
+    memory = np.nan_to_num(table.column("memory")[rows], nan=-1.0).tolist()
+    accounts, qos = table.text("account")[rows].tolist(), table.text("qos")[rows].tolist()
     extras = np.empty(len(rows), dtype=object)
-    for position, row in enumerate(rows.tolist()):
-        key = table.texts["account"][row], table.texts["qos"][row], float(memory[row])
+    for position, key in enumerate(zip(accounts, qos, memory, strict=True)):
         if key not in shared:
             fields = {"account": key[0], "qos": key[1], "requested_memory_mb": key[2]}
             shared[key] = {name: v for name, v in fields.items() if v not in ("", -1.0)}
@@ -196,30 +264,29 @@ def _extras(table: AttemptTable, rows: Any) -> Any:
     return extras
 
 
-def _machine(table: AttemptTable, events: NodeEvents | None) -> dict[str, Any] | None:
+def _machine(table: Rows, events: NodeEvents | None) -> dict[str, Any] | None:
     """Return the machine that the records describe. Return None if they have no node names."""
-    lists: dict[str, set[str]] = {}
-    for partition, hosts in set(zip(table.texts["partition"], table.texts["hosts"], strict=True)):
-        if hosts:
-            lists.setdefault(partition, set()).add(hosts)
-    names = sorted_names(
-        {text for group in lists.values() for text in group} | set(events.names if events else ())
-    )
+    hosts, queues, lists = table.text("hosts"), table.text("queue"), table.host_lists
+    groups = {
+        name: lists.names_in(np.flatnonzero(queues == name))
+        for name in sorted(set(queues[hosts != ""].tolist()))
+    }
+    names = sorted_names([*lists.names, *(events.names if events else ())])
     if not names:
         return None
     machine: dict[str, Any] = {"nodes": folded(names)}
     per_node = table.column("cpus") / np.maximum(table.column("nodes"), 1)
-    placed = np.array([bool(hosts) for hosts in table.texts["hosts"]], dtype=bool)
+    placed = hosts != ""
     if placed.any() and np.isfinite(per_node[placed]).any():
         machine["cores_per_node"] = int(np.ceil(np.nanmax(per_node[placed])))
-    machine["partitions"] = {
-        name: folded(sorted_names(group)) for name, group in sorted(lists.items()) if name
-    }
+    machine["partitions"] = {name: folded(group) for name, group in groups.items() if name}
+    if "local" in table.clock.kinds:
+        machine["time_zone"] = str(getattr(table.clock.zone, "key", "UTC"))
     return machine
 
 
 def _notes(
-    table: AttemptTable, jobs: JoinedJobs, events: NodeEvents | None, cuts: list[Correction]
+    table: Rows, jobs: JoinedJobs, events: NodeEvents | None, cuts: list[Correction]
 ) -> list[str]:
     notes = [
         f"{several(n, 'record')} dropped: {reason}" for reason, n in sorted(table.dropped.items())
@@ -233,7 +300,10 @@ def _notes(
             f"{counted(restarted)} with several attempts ({total} attempts in total): each job "
             "is imported with the first submission and the run time of the last attempt"
         )
-    states = Counter(table.texts["state"][row] for row in jobs.last[jobs.started])
+    if jobs.n_recycled:
+        ids = f"{counted(jobs.n_recycled)} with the id of an earlier job"
+        notes.append(f"{ids} (another user, or submitted after its end): imported as other jobs")
+    states = Counter(table.text("state")[jobs.last[jobs.started]].tolist())
     for group, text in (
         (OPEN, "still running: run time until the end of the records"),
         (CUT, "cut and never completed: run time until the cut"),

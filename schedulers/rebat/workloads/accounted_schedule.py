@@ -6,16 +6,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from rebat.accounting.attempts import Correction, JoinedJobs, end_of
-from rebat.accounting.hosts import names_of, sorted_names
-from rebat.accounting.node_events import DownRow
-from rebat.accounting.table import AttemptTable
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.records.slurm import machine_events
+from rebat.records.attempts import end_of
+from rebat.records.hosts import expanded, sorted_names
+from rebat.workloads.accounted import AccountedJobs
 from rebat.workloads.recorded import (
     Execution,
     RecordedSchedule,
@@ -25,20 +23,7 @@ from rebat.workloads.recorded import (
 from rebat.workloads.trace import PlacedTrace
 
 
-class AccountedAttempts(NamedTuple):
-    """The attempts in accounting records.
-
-    ``cuts`` maps the row of an attempt to the failure that cuts the attempt. ``downs`` contains the
-    down intervals of nodes.
-    """
-
-    table: AttemptTable
-    jobs: JoinedJobs
-    cuts: dict[int, Correction]
-    downs: Sequence[DownRow]
-
-
-def accounted_schedule(record: AccountedAttempts, done: PlacedTrace) -> RecordedSchedule:
+def accounted_schedule(record: AccountedJobs, done: PlacedTrace) -> RecordedSchedule:
     """Return the recorded attempts of the jobs in a workload, with nodes of its machine.
 
     If the records contain node names, attempts without node names are left out.
@@ -57,23 +42,24 @@ def accounted_schedule(record: AccountedAttempts, done: PlacedTrace) -> Recorded
 
 
 def _executions(
-    record: AccountedAttempts, done: PlacedTrace, names: Sequence[str], counts: Counter[str]
+    record: AccountedJobs, done: PlacedTrace, names: Sequence[str], counts: Counter[str]
 ) -> Iterator[Execution]:
     table, jobs = record.table, record.jobs
     places = {line: place for place, line in enumerate(done.jobs.lines.tolist())}
-    lines = np.frombuffer(table.lines, dtype=np.int64)[jobs.last].tolist()
+    lines = table.lines[jobs.last].tolist()
     owners = np.repeat([places.get(line, -1) for line in lines], jobs.n_attempts)
-    start, end = table.column("start_s"), table.column("end_s")
-    limit, sizes = table.column("limit_s"), table.column("nodes")
+    start, end = table.column("start"), table.column("end")
+    limit, sizes = table.column("walltime"), table.column("nodes")
+    hosts, states = table.text("hosts"), table.text("state")
     sets = _NodeSets(names)
     for job, row in zip(owners.tolist(), jobs.attempts.tolist(), strict=True):
-        nodes = sets.of(table.texts["hosts"][row])
+        nodes = sets.of(hosts[row])
         size = nodes.size or (0 if names or np.isnan(sizes[row]) else int(sizes[row]))
         if job < 0 or not size:
             counts["the job is not in the workload" if job < 0 else "no nodes"] += 1
             continue
         cut = record.cuts.get(row)
-        state = table.texts["state"][row]
+        state = states[row]
         yield Execution(
             job,
             float(start[row]),
@@ -97,5 +83,5 @@ class _NodeSets:
     def of(self, hosts: str) -> NodeSet:
         """Return the nodes with these names."""
         if hosts not in self._sets:
-            self._sets[hosts] = NodeSet.of(self._numbers[name] for name in names_of(hosts))
+            self._sets[hosts] = NodeSet.of(self._numbers[name] for name in expanded(hosts))
         return self._sets[hosts]

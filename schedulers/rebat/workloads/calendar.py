@@ -5,25 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
+from rebat.records.clock import zone_of
 
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])\Z")
-
-
-def zone(name: str) -> tzinfo:
-    """Return the time zone of this name, or raise InputError."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise InputError(
-            f"unknown time zone {name!r}", expected="for example UTC or America/Chicago"
-        ) from None
 
 
 def month_bounds_s(month: str, tz: str) -> tuple[float, float]:
@@ -36,15 +26,15 @@ def month_bounds_s(month: str, tz: str) -> tuple[float, float]:
     if not match or match[1] in {"0000", "9999"}:
         raise InputError(f"invalid month {month!r}", expected="YYYY-MM, for example 2018-11")
     year, number = int(match[1]), int(match[2])
-    first = datetime(year, number, 1, tzinfo=zone(tz))
-    after = datetime(year + number // 12, number % 12 + 1, 1, tzinfo=zone(tz))
+    first = datetime(year, number, 1, tzinfo=zone_of(tz))
+    after = datetime(year + number // 12, number % 12 + 1, 1, tzinfo=zone_of(tz))
     return first.timestamp(), after.timestamp()
 
 
 def month_start_s(date_s: float, tz: str) -> float:
     """Return midnight of the first day of the month that contains a date."""
-    date = datetime.fromtimestamp(date_s, zone(tz))
-    return datetime(date.year, date.month, 1, tzinfo=zone(tz)).timestamp()
+    date = datetime.fromtimestamp(date_s, zone_of(tz))
+    return datetime(date.year, date.month, 1, tzinfo=zone_of(tz)).timestamp()
 
 
 def in_months(

@@ -43,6 +43,10 @@ class TraceColumns:
     """Further fields of the JSON of each job, a dict per job."""
     states: npt.NDArray[np.object_] | None = None
     """Final states, with the names that Slurm uses. A state is empty if it is unknown."""
+    submitted_s: Floats | None = None
+    """Submissions by the users. ``submit_s`` is later for jobs that were not eligible at first."""
+    unclear_size: str = ""
+    """Problem of the number of nodes in the trace."""
     machine: dict[str, Any] | None = None
     """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()
@@ -54,7 +58,7 @@ class TraceColumns:
     def take(self, which: npt.NDArray[Any]) -> TraceColumns:
         """Return the records that a mask or an array of positions selects."""
         columns = {name: getattr(self, name)[which] for name in _COLUMNS}
-        optional = {name: getattr(self, name) for name in ("extras", "states")}
+        optional = {name: getattr(self, name) for name in ("extras", "states", "submitted_s")}
         columns |= {name: None if of is None else of[which] for name, of in optional.items()}
         return replace(self, **columns)
 

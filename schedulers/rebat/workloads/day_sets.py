@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.units import US_PER_S
-from rebat.workloads.calendar import month_bounds_s, zone
+from rebat.records.clock import zone_of
+from rebat.workloads.calendar import month_bounds_s
 from rebat.workloads.load import load_workload
 
 DAY_US = 86_400 * US_PER_S
@@ -114,7 +115,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
 def _days_of(month: str, tz: str) -> tuple[NDArray[np.int64], list[str]]:
     """Return the date of each day, and its start relative to the start of the month."""
     first_s, after_s = month_bounds_s(month, tz)
-    date = datetime.fromtimestamp(first_s, zone(tz))
+    date = datetime.fromtimestamp(first_s, zone_of(tz))
     starts_us, names = [], []
     while date.timestamp() < after_s:
         starts_us.append(round((date.timestamp() - first_s) * US_PER_S))

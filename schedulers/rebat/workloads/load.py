@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.workloads.alcf import read_alcf
 from rebat.workloads.batsim_json import read_workload, write_workload
-from rebat.workloads.formats import detected_text
+from rebat.workloads.formats import ALCF, SWF, TABLE, detected_text
+from rebat.workloads.importing import read_jobs
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
-from rebat.workloads.swf import read_swf
-from rebat.workloads.tables.read import read_table
 
 
 def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
@@ -27,7 +26,7 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     path : Path
         The file.
     mapping : str or Path, optional
-        Mapping of a table of jobs, see `rebat.workloads.tables.read.read_table`. With a mapping,
+        Mapping of a table of jobs, see `rebat.records.tables.read_table`. With a mapping,
         the file name can have any ending.
     **options
         Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. With a workload,
@@ -40,7 +39,7 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     """
     path = Path(path)
     if mapping is not None:
-        return read_table(path, mapping=mapping, **options)
+        return read_jobs(path, TABLE, mapping=mapping, **options)
     return READERS[known_ending(path)](path, **options)
 
 
@@ -77,7 +76,7 @@ def _read_json(path: Path, **options: Any) -> Workload:
 
 def _read_parquet(path: Path, **options: Any) -> Workload:
     if not is_workload(path):
-        return read_table(path, **options)
+        return read_jobs(path, TABLE, **options)
     _check_no_options(path, options)
     return read_parquet(path)
 
@@ -94,8 +93,8 @@ def _check_no_options(path: Path, options: dict[str, Any]) -> None:
 
 READERS: dict[str, Callable[..., Workload]] = {
     ".json": _read_json,
-    ".swf": read_swf,
-    ".csv": read_alcf,
+    ".swf": partial(read_jobs, form=SWF),
+    ".csv": partial(read_jobs, form=ALCF),
     ".parquet": _read_parquet,
 }
 _KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, or .parquet"

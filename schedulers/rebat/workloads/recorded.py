@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from rebat.accounting.attempts import Correction
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
+from rebat.records.attempts import Correction
 from rebat.workloads.free_nodes import lowest_free, most_used
 from rebat.workloads.trace import PlacedTrace
 

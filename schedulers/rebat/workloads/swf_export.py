@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads as traces in the Standard Workload Format, see `rebat.workloads.swf`."""
+"""Workloads as traces in the Standard Workload Format, see `rebat.records.swf`."""
 
 from __future__ import annotations
 

@@ -20,12 +20,19 @@ from rebat.core.jobs import Workload
 from rebat.core.sizes import MAX_NODES
 from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
+from rebat.records.clock import zone_of
+from rebat.records.judge import is_finding, record_begin_s, stragglers_note
+from rebat.records.open_records import RUNAWAY, STALE
+from rebat.records.problems import Problems
 from rebat.workloads.build import delay_workload
-from rebat.workloads.calendar import in_months, month_start_s, zone
+from rebat.workloads.calendar import in_months, month_start_s
 from rebat.workloads.columns import Floats, TraceColumns, counted
 from rebat.workloads.walltime_rules import MISSING_WALLTIME_RULES, OVERRUN_RULES
 
 MAX_SIZE = 2**31 - 1
+
+SUBMITTED = "submitted"
+"""Field of a job that became eligible later: the user's submission in seconds since time 0."""
 
 
 class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +44,8 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
         Number of nodes of the machine (default: from the trace).
     months : str or sequence of str, optional
         Calendar months of the jobs to import, like ``"2018-11"``.
-    tz : str
-        Time zone of months, and of dates without a time zone in the trace.
+    tz : str, optional
+        Time zone of months, and of dates without a time zone in the trace (default: UTC).
     by : {"submit", "start"}
         Whether the submission or the start of a job must be in one of the months.
     first_s, last_s : float, optional
@@ -59,11 +66,23 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs : int, optional
         Maximum number of jobs, in order of submission. The rules for walltimes may drop some of
         them.
+    all_jobs : bool
+        Whether to keep jobs that were submitted long before the submissions of the record begin,
+        see `rebat.records.judge.record_begin_s`. They are also kept with ``months``, ``first_s`` or
+        ``last_s``.
+    submission : {"eligible", "submitted"}
+        Submission of a job: the time from which it could start (eligible), or the time at which the
+        user submitted it. They differ for jobs with a dependency, a begin time or a hold.
+    cluster : str, optional
+        Import only the records of this cluster.
+    runaway, stale : str
+        What to do with jobs and node events that have no end, but must have ended, see
+        `rebat.records.open_records`.
     """
 
     n_nodes: int | None = None
     months: str | tuple[str, ...] | list[str] | None = None
-    tz: str = "UTC"
+    tz: str | None = None
     by: str = "submit"
     first_s: float | None = None
     last_s: float | None = None
@@ -73,6 +92,11 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     overrun: str = "raise-walltime"
     missing_walltime: str = "run"
     max_jobs: int | None = None
+    all_jobs: bool = False
+    submission: str = "eligible"
+    cluster: str | None = None
+    runaway: str = "next"
+    stale: str = "next"
 
 
 def trace_options(options: dict[str, Any]) -> TraceOptions:
@@ -98,7 +122,7 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
     if first_s is not None and last_s is not None and last_s <= first_s:
         problem = f"is {format_duration(last_s)}, which is not after option first"
         raise InputError(problem, "option last", f"more than {format_duration(first_s)}")
-    zone(chosen.tz)
+    zone_of(chosen.tz)
     return chosen
 
 
@@ -125,10 +149,8 @@ def placed(trace: TraceColumns, options: TraceOptions) -> PlacedTrace:
     Raises
     ------
     InputError
-        If a row is invalid (the error names file and line), if no job is left, or if an option
-        needs a field that the trace does not have.
+        If no job is left, or if an option needs a field that the trace does not have.
     """
-    _check_rows(trace.jobs)
     sizes = _sizes(trace, options)
     ran = np.rint(trace.run_s * US_PER_S) > 0
     trace = trace.marking(~(ran & (sizes > 0)), "no run time or no nodes")
@@ -140,6 +162,7 @@ def placed(trace: TraceColumns, options: TraceOptions) -> PlacedTrace:
 
 def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     """Return the selected records. Later notes count only these records."""
+    trace = _without_stragglers(trace, options)
     selected = _select_months(trace, options)
     selected = _select_first(_select_window(selected, options), options.max_jobs)
     if len(selected) == len(trace):
@@ -149,43 +172,32 @@ def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     )
 
 
-def _check_rows(trace: TraceColumns) -> None:
+def checked(trace: TraceColumns, problems: Problems) -> TraceColumns:
+    """Return the trace without jobs that have impossible values, which are invalid rows.
+
+    Raises
+    ------
+    InputError
+        If too many rows are invalid, see `rebat.records.problems.Problems.check`.
+    """
     span = f"0 to {MAX_SECONDS:.0e} s"
-    _check_range(trace, "submission time", trace.submit_s, low=0, high=MAX_SECONDS, expected=span)
+    checks = [("submission time", trace.submit_s, trace.submit_s, 0.0, MAX_SECONDS, span)]
     for field, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):
-        expected = f"{span}, or -1 if unknown"
-        _check_range(trace, field, values, low=-1, high=MAX_SECONDS, expected=expected)
+        checks.append((field, values, values, -1.0, MAX_SECONDS, f"{span}, or -1 if unknown"))
     for values in (trace.requested, trace.allocated):
-        integers = np.where(
-            values == np.floor(values), values, np.inf
-        )  # inf is rejected as too large
+        # inf is rejected as too large
+        whole = np.where(values == np.floor(values), values, np.inf)
         expected = f"a whole number up to {MAX_SIZE}"
-        _check_range(
-            trace,
-            "number of nodes",
-            integers,
-            low=-1,
-            high=MAX_SIZE,
-            expected=expected,
-            shown=values,
-        )
-
-
-def _check_range(
-    trace: TraceColumns,
-    field: str,
-    values: Floats,
-    *,
-    low: float,
-    high: float,
-    expected: str,
-    shown: Floats | None = None,
-) -> None:
-    bad = np.flatnonzero((values < low) | (values > high))
-    if len(bad):
-        value = (values if shown is None else shown)[bad[0]]
-        where = f"{trace.where}:{trace.lines[bad[0]]}"
-        raise InputError(f"{field} of job {trace.ids[bad[0]]} is {value:g}", where, expected)
+        checks.append(("number of nodes", whole, values, -1.0, MAX_SIZE, expected))
+    wrong = np.zeros(len(trace), dtype=np.bool_)
+    for field, values, shown, low, high, expected in checks:
+        bad = trace.is_job & ((values < low) | (values > high)) & ~wrong
+        for at in np.flatnonzero(bad).tolist():
+            problem = f"{field} of job {trace.ids[at]} is {shown[at]:g}"
+            problems.add(int(trace.lines[at]), problem, expected, f"{field}: {expected}")
+        wrong |= bad
+    problems.check(int(len(trace) - wrong.sum()))
+    return trace.take(~wrong) if wrong.any() else trace
 
 
 def _check_not_empty(trace: TraceColumns) -> None:
@@ -209,10 +221,26 @@ def _select_months(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     if options.by == "start" and np.isnan(dates[trace.is_job]).any():
         raise InputError("cannot select months by start: a job has no start", trace.where)
     months = (options.months,) if isinstance(options.months, str) else tuple(options.months)
-    selected = trace.take(in_months(dates, months, options.tz))
+    selected = trace.take(in_months(dates, months, options.tz or "UTC"))
     if not len(selected):
-        raise InputError(f"contains no job in {', '.join(months)} ({options.tz})", trace.where)
+        raise InputError(
+            f"contains no job in {', '.join(months)} ({options.tz or 'UTC'})", trace.where
+        )
     return selected
+
+
+def _without_stragglers(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
+    """Leave out jobs that were submitted long before the submissions of the record begin."""
+    if options.months is not None or options.first_s is not None or options.last_s is not None:
+        return trace
+    jobs = trace.jobs
+    begin_s = record_begin_s(jobs.submit_s)
+    early = trace.submit_s < begin_s
+    if not (early & trace.is_job).any():
+        return trace
+    ids = jobs.ids[np.argsort(jobs.submit_s, kind="stable")].tolist()
+    note = stragglers_note(np.sort(jobs.submit_s), begin_s, ids, all_jobs=options.all_jobs)
+    return (trace if options.all_jobs else trace.take(~early)).noting(note)
 
 
 def _sizes(trace: TraceColumns, options: TraceOptions) -> Floats:
@@ -231,7 +259,7 @@ def _origin_s(trace: TraceColumns, options: TraceOptions) -> float:
             "cannot set time 0 to the start of the month: the trace has no calendar dates",
             trace.where,
         )
-    return month_start_s(first_s, options.tz)
+    return month_start_s(first_s, options.tz or "UTC")
 
 
 def _select_window(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
@@ -266,12 +294,17 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "size": ("requested", "allocated"),
     "overrun": tuple(OVERRUN_RULES),
     "missing_walltime": tuple(MISSING_WALLTIME_RULES),
+    "submission": ("eligible", "submitted"),
+    "runaway": RUNAWAY,
+    "stale": STALE,
 }
 
 
 def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
     n_nodes = trace.n_nodes if options.n_nodes is None else options.n_nodes
     if n_nodes is None:
+        if trace.unclear_size:
+            raise InputError(trace.unclear_size, trace.where, "n_nodes (--nodes)")
         raise InputError(
             "the trace does not contain the number of nodes of the machine",
             trace.where,
@@ -291,8 +324,8 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
         submit_us=_us(trace.submit_s - origin_s),
         walltime_us=np.maximum(walltime_us, NO_WALLTIME),
         run_us=_us(trace.run_s),
-        extra=_owners(trace),
-        notes=notes,
+        extra=_owners(trace, origin_s),
+        notes=sorted(notes, key=lambda note: not is_finding(note)),
     )
     if trace.machine is None:
         return workload
@@ -300,11 +333,22 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
     return msgspec.structs.replace(workload, machine=machine)
 
 
-def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
+def _owners(trace: TraceColumns, origin_s: float) -> list[dict[str, Any]]:
     """Return user, queue and ``extras`` of each job as fields. Jobs with equal values share a dict.
 
-    Equal values of ``extras`` must be the same object.
+    Equal values of ``extras`` must be the same object. A job that was submitted before it was
+    eligible has the field `SUBMITTED`.
     """
+    fields = _shared_owners(trace)
+    if trace.submitted_s is not None:
+        differs = trace.submitted_s < trace.submit_s
+        for at in np.flatnonzero(differs).tolist():
+            since_s = round(float(trace.submitted_s[at] - origin_s), 6)
+            fields[at] = {**fields[at], SUBMITTED: since_s}
+    return fields
+
+
+def _shared_owners(trace: TraceColumns) -> list[dict[str, Any]]:
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
     if trace.extras is None:

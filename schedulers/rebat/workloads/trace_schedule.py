@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rebat.records.swf import PARTIAL
 from rebat.workloads.columns import TraceColumns
 from rebat.workloads.recorded import (
     Execution,
@@ -17,9 +18,6 @@ from rebat.workloads.recorded import (
     recorded_schedule,
 )
 from rebat.workloads.trace import PlacedTrace
-
-PARTIAL = "PARTIAL"
-"""State of an execution if the next execution continues its work."""
 
 
 def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:

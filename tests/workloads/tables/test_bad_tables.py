@@ -41,7 +41,7 @@ def refused(capsys, *options: str, table: str = "t.csv") -> str:
 def import_error(capsys, *rows: str, columns: str = COLUMNS) -> str:
     mapping(columns)
     Path("t.csv").write_text("".join(f"{row}\n" for row in ("id,t,r,n", *rows)))
-    return refused(capsys, "--mapping", "m.toml")
+    return refused(capsys, "--mapping", "m.toml", "--strict")
 
 
 ROWS = {
@@ -180,7 +180,7 @@ FIELDS = {
     ),
     "unknown unit": (
         'submit = {column = "t", unit = "furlong"}',
-        "columns.submit.unit: Invalid enum value 'furlong' (expected date, d, h, min, s",
+        "columns.submit.unit: Invalid enum value 'furlong' (expected date, any, d, h, min, s",
     ),
     "a number": ("submit = 5", "columns.submit: is 5 (expected a table"),
     "zone and unit": (
@@ -238,7 +238,4 @@ def test_unknown_and_needless_mappings(capsys) -> None:
     assert "no mapping fits the columns" in refused(capsys, "--format", "table")
     assert "--mapping: has no effect with --format swf (expected --format table)" in (
         refused(capsys, "--format", "swf", "--mapping", "pm100")
-    )
-    assert "--strict: has no effect with --format table" in (
-        refused(capsys, "--mapping", "pm100", "--strict")
     )

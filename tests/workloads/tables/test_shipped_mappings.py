@@ -15,9 +15,9 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.jobs import Workload
 from rebat.library.workloads import load_workload
+from rebat.records.mapping_file import detected_mapping, open_mapping, shipped_mappings
 from rebat.workloads.formats import detected
-from rebat.workloads.tables.mapping_file import detected_mapping, open_mapping, shipped_mappings
-from rebat.workloads.tables.read import read_table
+from tests.importing import read_table
 
 SEREN = """\
 job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time

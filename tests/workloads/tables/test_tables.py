@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebat.workloads.tables.cells import to_utc
-from rebat.workloads.tables.mapping import SECONDS
-from rebat.workloads.tables.read import read_table
+from rebat.records.clock import to_utc
+from rebat.records.mapping import SECONDS
+from tests.importing import read_table
 
 EPOCH_S = 1_600_000_000
 SIZED = 'submit = {column = "submit", unit = "s"}\nrun = "run"\n'

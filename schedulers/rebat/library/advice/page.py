@@ -29,7 +29,7 @@ from rebat.library.advice.design import NONE, SPARES, YOUNG_DALY, AdvisedSite, p
 from rebat.library.advice.losses import MONTH_H
 from rebat.library.advice.owners import WorkOwner
 from rebat.library.advice.rounds import Evidence
-from rebat.library.remarks import of_partitions
+from rebat.library.remarks import of_findings, of_partitions
 from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.common.sweeps import lines_of, sweeps
 from rebat.results.catalogue import metric
@@ -97,7 +97,8 @@ def assumptions(site: AdvisedSite) -> list[str]:
         phrases.append("each seed starts at a different time of the failure record")
     elif failures is not None:
         phrases.append(f"failures follow the law {failures.label() or 'of the MTBF'}")
-    return phrases + [note.text for note in of_partitions(site.workload)]
+    notes = (*of_findings(site.workload), *of_partitions(site.workload))
+    return phrases + [note.text for note in notes]
 
 
 # ---- pictures

@@ -21,8 +21,9 @@ from rebat.models.failures.records.mira_ras import Maintained, read_mira_ras
 from rebat.models.failures.records.node_fail import read_node_fail
 from rebat.models.failures.records.plain import read_plain
 from rebat.models.failures.records.record import Record
-from rebat.models.failures.records.slurm import read_sacctmgr
+from rebat.models.failures.records.slurm import EventOptions, read_sacctmgr
 from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_merged
+from rebat.records.node_events import DownRow
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +42,11 @@ class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Node names and time 0 of the workload, in seconds since the Unix epoch."""
     attempts: Path | None = None
     slurmd_timeout_s: float | None = None
+    strict: bool | None = None
+    cluster: str | None = None
+    stale: str | None = None
+    absent: tuple[DownRow, ...] = ()
+    """Times in which nodes of the workload were not in service."""
 
 
 class Format(NamedTuple):
@@ -52,7 +58,7 @@ class Format(NamedTuple):
 
 
 def _lanl(path: Path, options: ReaderOptions) -> Record:
-    return read_lanl(path, options.system)
+    return read_lanl(path, options.system, bool(options.strict))
 
 
 def _mira_ras(path: Path, options: ReaderOptions) -> Record:
@@ -60,73 +66,94 @@ def _mira_ras(path: Path, options: ReaderOptions) -> Record:
     if options.maintenance is None:
         if options.maintained is not None:
             raise InputError("has no effect", "--maintained", "--maintenance as well")
-        return read_mira_ras(path, downtime_s)
+        return read_mira_ras(path, downtime_s, strict=bool(options.strict))
     periods = read_periods(options.maintenance)
-    return read_mira_ras(path, downtime_s, periods, options.maintained or "leave-out")
+    maintained = options.maintained or "leave-out"
+    return read_mira_ras(path, downtime_s, periods, maintained, bool(options.strict))
 
 
 def _fta(path: Path, options: ReaderOptions) -> Record:
-    return read_fta(path, options.platform)
+    return read_fta(path, options.platform, bool(options.strict))
 
 
 def _sacctmgr(path: Path, options: ReaderOptions) -> Record:
     names, origin_s = options.workload or ((), None)
     timeout_s = options.slurmd_timeout_s
+    choices = EventOptions(
+        bool(options.strict), options.cluster, options.stale or "next", options.absent
+    )
     if options.attempts is not None:
         return read_merged(
-            path, options.attempts, options.zone, names, origin_s, timeout_s or SLURMD_TIMEOUT_S
+            path,
+            options.attempts,
+            options.zone,
+            names,
+            origin_s,
+            timeout_s or SLURMD_TIMEOUT_S,
+            choices,
         )
     if timeout_s is not None:
         raise InputError("has no effect", "--slurmd-timeout", "--attempts as well")
-    return read_sacctmgr(path, options.zone, names, origin_s)
+    return read_sacctmgr(path, options.zone, names, origin_s, choices)
 
 
 def _sacct(path: Path, options: ReaderOptions) -> Record:
     names, origin_s = options.workload or ((), None)
-    return read_node_fail(path, options.zone, names, origin_s)
+    choices = EventOptions(bool(options.strict), options.cluster, absent=options.absent)
+    return read_node_fail(path, options.zone, names, origin_s, choices)
 
 
-def _csv(path: Path, _: ReaderOptions) -> Record:
-    return read_plain(path)
+def _csv(path: Path, options: ReaderOptions) -> Record:
+    return read_plain(path, bool(options.strict), options.zone)
 
 
 FORMATS = {
     "lanl": Format(
         _lanl,
-        ("system",),
+        ("system", "strict"),
         "One system of Los Alamos' failure records (LA-UR-05-7318, CSV). Time 0 is its first "
         "failure.",
     ),
     "mira-ras": Format(
         _mira_ras,
-        ("downtime_s", "maintenance", "maintained"),
+        ("downtime_s", "maintenance", "maintained", "strict"),
         "Mira's fatal events as published by LogAider. Time 0 is midnight of the first event's "
         "day.",
     ),
     "fta": Format(
         _fta,
-        ("platform",),
+        ("platform", "strict"),
         "event_trace.tab of the Failure Trace Archive. Time 0 is the start time in its first line.",
     ),
     "sacctmgr": Format(
         _sacctmgr,
-        ("zone", "workload", "attempts", "slurmd_timeout_s"),
+        (
+            "zone",
+            "workload",
+            "absent",
+            "attempts",
+            "slurmd_timeout_s",
+            "strict",
+            "cluster",
+            "stale",
+        ),
         "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN or "
         "FAIL are used. If an event has no end, the node stays down. --attempts adds failures "
         "that are only in the records of jobs. Time 0 is the first failure.",
     ),
     "sacct": Format(
         _sacct,
-        ("zone", "workload"),
+        ("zone", "workload", "absent", "strict", "cluster"),
         "Attempts of jobs under Slurm that ended with NODE_FAIL (sacct -P -X -D), for clusters "
         "without node events. Time 0 is the first failure.",
     ),
     "csv": Format(
         _csv,
-        (),
-        "A table with columns node,down,up. Times are seconds, or ISO dates; with dates, time 0 is "
-        "midnight of the day of the first failure. If up is empty, the node never returns. Nodes "
-        "are numbers or names. Names are numbered in order of appearance.",
+        ("strict", "zone"),
+        "A table with columns node,down,up. Times are seconds from time 0, Unix times, or ISO "
+        "dates; with Unix times or dates, time 0 is midnight of the day of the first failure. "
+        "If up is empty, the node never returns. Nodes are numbers, names, or lists of names such "
+        "as n[01-04]. Names are numbered in order of appearance.",
     ),
 }
 
@@ -146,7 +173,7 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
     if form not in FORMATS:
         raise unknown_name("format", form, [AUTO, *FORMATS])
     for name in ReaderOptions.__struct_fields__:
-        if getattr(options, name) is not None and name not in FORMATS[form].takes:
+        if getattr(options, name) not in (None, ()) and name not in FORMATS[form].takes:
             takers = " or ".join(other for other, row in FORMATS.items() if name in row.takes)
             option = f"--{name.removesuffix('_s').replace('_', '-')}"
             raise InputError(f"has no effect with --format {form}", option, f"--format {takers}")

@@ -5,7 +5,8 @@ Source: Kondo, Javadi, Iosup, Epema, "The Failure Trace Archive: enabling compar
 failures in diverse distributed systems", CCGrid 2010, and the format's own description. Columns,
 separated by tabs: event_id, component_id, node_id, platform_id, node_name, event_type,
 event_start_time, event_stop_time, event_end_reason. Times are seconds since the Unix epoch. Event
-type 0 is unavailability, 1 availability. Lines that begin with ``#`` are comments.
+type 0 is unavailability, 1 availability. Lines that begin with ``#`` are comments. A line with
+the names of the columns is left out.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_us
 from rebat.models.failures.records.record import Lines, Record, opened
 from rebat.models.failures.spans import Span
+from rebat.records.detect import FTA_FIELDS
+from rebat.records.problems import Problems
 
 UNAVAILABLE, AVAILABLE = "0", "1"
-LEAST_FIELDS = 8
 _NODE, _PLATFORM, _NAME, _TYPE, _START, _STOP = 2, 3, 4, 5, 6, 7
 
 
@@ -35,7 +37,7 @@ class _Event(NamedTuple):
     stop_s: float | None
 
 
-def read_fta(path: Path, platform: int | None = None) -> Record:
+def read_fta(path: Path, platform: int | None = None, strict: bool = False) -> Record:
     """Read the outages of nodes. Time 0 is the start time in the first line.
 
     A node is down while any of its components is unavailable. All nodes in the table are numbered
@@ -47,16 +49,20 @@ def read_fta(path: Path, platform: int | None = None) -> Record:
         The table, plain, .gz or .xz.
     platform : int, optional
         The platform_id. It is required if the table has several platforms.
+    strict : bool
+        Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
 
     Raises
     ------
     InputError
-        If fields are missing or invalid (the error names file and line), if the table has several
-        platforms and ``platform`` is not set, or if it has no outages.
+        If more than a tenth of the rows is invalid (the error names the first), if the table has
+        several platforms and ``platform`` is not set, or if it has no outages.
     """
-    lines = Lines()
+    lines, problems = Lines(), Problems(str(path), strict)
     with opened(path) as text:
-        events = list(_of_platform(_events(text, str(path)), platform, lines, str(path)))
+        events = list(_of_platform(_events(text, problems), platform, lines, str(path)))
+    problems.check(len(events) + lines.dropped.total())
+    lines.dropped += problems.reasons()
     spans = list(_down(events, lines))
     if not spans:
         raise InputError("contains no failure", str(path), f"lines of event type {UNAVAILABLE}")
@@ -109,17 +115,21 @@ def _times_us(event: _Event, first_s: float) -> tuple[int, int]:
     return to_us(event.start_s - first_s), stop_us
 
 
-def _events(text: Iterable[str], where: str) -> Iterator[_Event]:
+def _events(text: Iterable[str], problems: Problems) -> Iterator[_Event]:
     for number, line in enumerate(text, 1):
-        if line.strip() and not line.startswith("#"):
-            try:
-                yield _event([field.strip() for field in line.rstrip("\r\n").split("\t")])
-            except InputError as error:
-                raise error.at(f"{where}:{number}") from None
+        fields = [field.strip() for field in line.rstrip("\r\n").split("\t")]
+        if line.startswith("#") or not line.strip() or "node_id" in map(str.lower, fields):
+            continue
+        try:
+            event = _event(fields)
+        except InputError as error:
+            problems.add(number, error.problem, error.expected, error.expected or "")
+            continue
+        yield event
 
 
 def _event(fields: list[str]) -> _Event:
-    if len(fields) < LEAST_FIELDS:
+    if len(fields) < FTA_FIELDS:
         expected = (
             "event_id, component_id, node_id, platform_id, node_name, event_type, "
             "event_start_time, event_stop_time, event_end_reason, separated by tabs"

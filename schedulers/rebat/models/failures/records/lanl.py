@@ -19,8 +19,10 @@ from rebat.core.units import US_PER_S
 from rebat.models.failures.events import MAX_NODE
 from rebat.models.failures.records.record import Lines, Record, opened, us_between
 from rebat.models.failures.spans import Span
+from rebat.records.detect import LANL_COLUMNS
+from rebat.records.problems import Problems
 
-COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
+COLUMNS = LANL_COLUMNS
 DATE = "%m/%d/%Y %H:%M"
 SHORTEST_S = 60
 """Minimum duration of a failure: the times in the file are in whole minutes."""
@@ -33,7 +35,7 @@ class _Failure(NamedTuple):
     n_nodes: int
 
 
-def read_lanl(path: Path, system: int | None) -> Record:
+def read_lanl(path: Path, system: int | None, strict: bool = False) -> Record:
     """Read the failures of one system. Time 0 is the start of its first failure.
 
     Nodes are numbered from zero (column ``nodenumz``). Overlapping or adjacent outages of a node
@@ -47,19 +49,23 @@ def read_lanl(path: Path, system: int | None) -> Record:
         The CSV file, plain, .gz or .xz.
     system : int or None
         Number of the system. It may be None if the file has only one system.
+    strict : bool
+        Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
 
     Raises
     ------
     InputError
-        If columns are missing, or a number or date is invalid (the error names file and line); if
-        the system has no failures (the error lists the systems with failures).
+        If columns are missing, if more than a tenth of the rows is invalid (the error names the
+        first), or if the system has no failures (the error lists the systems with failures).
     """
-    lines, systems = Lines(), Counter[str]()
+    lines, systems, problems = Lines(), Counter[str](), Problems(str(path), strict)
     with opened(path) as text:
         try:
-            failures = list(_failures(csv.DictReader(text), str(path), system, lines, systems))
+            failures = list(_failures(csv.DictReader(text), system, lines, systems, problems))
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
+    problems.check(len(failures))
+    lines.dropped += problems.reasons()
     if not systems:
         raise InputError("contains no failures", str(path), "a row per failure")
     if not failures or (system is None and len(systems) > 1):
@@ -75,12 +81,16 @@ def read_lanl(path: Path, system: int | None) -> Record:
 
 
 def _failures(
-    rows: csv.DictReader[str], where: str, system: int | None, lines: Lines, systems: Counter[str]
+    rows: csv.DictReader[str],
+    system: int | None,
+    lines: Lines,
+    systems: Counter[str],
+    problems: Problems,
 ) -> Iterator[_Failure]:
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         expected = f"the columns {', '.join(COLUMNS)}"
-        raise InputError(f"has no column {missing[0]!r}", f"{where}:1", expected)
+        raise InputError(f"has no column {missing[0]!r}", f"{problems.where}:1", expected)
     for row in rows:
         name, has_node = _text(row, "System"), bool(_text(row, "nodenumz"))
         if has_node:
@@ -90,11 +100,13 @@ def _failures(
         elif not has_node:
             lines.dropped["no node"] += 1
         else:
-            lines.taken["node"] += 1
             try:
-                yield _failure(row)
+                failure = _failure(row)
             except InputError as error:
-                raise error.at(f"{where}:{rows.line_num}") from None
+                problems.add(rows.line_num, error.problem, error.expected, error.expected or "")
+                continue
+            lines.taken["node"] += 1
+            yield failure
 
 
 def _failure(row: dict[str, Any]) -> _Failure:

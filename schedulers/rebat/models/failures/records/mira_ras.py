@@ -35,6 +35,7 @@ from rebat.models.failures.records.maintenance import Period, within
 from rebat.models.failures.records.record import Lines, Record, midnight, opened, us_between
 from rebat.models.failures.spans import Span, joined, merged_events, single, spans_of, together
 from rebat.models.topology import MIRA
+from rebat.records.problems import Problems
 
 DATE = "%Y-%m-%d;%H:%M:%S"
 BOARD = 32
@@ -70,6 +71,7 @@ def read_mira_ras(
     downtime_s: float = 3600.0,
     periods: Sequence[Period] = (),
     maintained: Maintained = "leave-out",
+    strict: bool = False,
 ) -> Record:
     """Read fatal events of Mira's compute nodes. Time 0 is midnight of the day of the first event.
 
@@ -94,17 +96,22 @@ def read_mira_ras(
         How to treat maintenance. 'leave-out': the machine is up, and events that begin during
         maintenance are dropped, because they affected no job. 'down': the entire machine is down
         during maintenance, as after a failure.
+    strict : bool
+        Whether the first invalid event is an error. Otherwise invalid events are dropped and
+        counted.
 
     Raises
     ------
     InputError
-        If a date, location or count is invalid (the error names file and line), or if no compute
-        node fails.
+        If the number of events differs from line 1, if more than a tenth of the events is invalid
+        (the error names the first), or if no compute node fails.
     """
     check_span(downtime_s, "downtime")
-    lines = Lines()
+    lines, problems = Lines(), Problems(str(path), strict)
     with opened(path) as text:
-        events = list(_fatal_events(text, str(path)))
+        events = list(_fatal_events(text, problems))
+    problems.check(len(events))
+    lines.dropped += problems.reasons()
     left_out = list(periods) if maintained == "leave-out" else []
     counted = list(_taken(events, left_out, lines))
     if not counted:
@@ -172,32 +179,34 @@ def _spans(event: _Fatal, zero: datetime, shortest_us: int) -> Iterator[Span]:
         yield Span(node, down_us, max(up_us, down_us + shortest_us))
 
 
-def _fatal_events(lines: Iterable[str], where: str) -> Iterator[_Fatal]:
+def _fatal_events(lines: Iterable[str], problems: Problems) -> Iterator[_Fatal]:
     """Yield the events of the log.
 
     Raise InputError if their number differs from the number in line 1.
     """
     stated, number, count = -1, 0, 0
     for number, line in enumerate(lines, 1):
-        try:
-            if number == 1:
-                stated = _stated_count(line)
-            elif line.strip() and not line[0].isspace():
-                count += 1
-                yield _fatal(line.rstrip("\r\n").split(" "))
-        except InputError as error:
-            raise error.at(f"{where}:{number}") from None
+        if number == 1:
+            stated = _stated_count(line, f"{problems.where}:1")
+        elif line.strip() and not line[0].isspace():
+            count += 1
+            try:
+                event = _fatal(line.rstrip("\r\n").split(" "))
+            except InputError as error:
+                problems.add(number, error.problem, error.expected, error.expected or "")
+                continue
+            yield event
     if stated != count:
         problem = f"contains {counted(count, 'event')}" if number else "is empty"
         raise InputError(
-            problem, where, f"{stated}, as stated in line 1" if number else "#count=..."
+            problem, problems.where, f"{stated}, as stated in line 1" if number else "#count=..."
         )
 
 
-def _stated_count(line: str) -> int:
+def _stated_count(line: str, where: str) -> int:
     match = re.fullmatch(r"#count=(\d{1,9})\s*", line, re.ASCII)
     if not match:
-        raise InputError(f"begins with {line.strip()[:40]!r}", expected="#count=NUMBER")
+        raise InputError(f"begins with {line.strip()[:40]!r}", where, "#count=NUMBER")
     return int(match[1])
 
 

@@ -11,13 +11,22 @@ from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.accounting.attempts import Indices, jobs_of
-from rebat.accounting.hosts import names_of, sorted_names
-from rebat.accounting.node_events import DownRow
-from rebat.accounting.sacct import read_sacct
-from rebat.accounting.table import AttemptTable
 from rebat.models.failures.records.record import Lines, Record
-from rebat.models.failures.records.slurm import record_of, spans_on, zone_of
+from rebat.models.failures.records.slurm import (
+    DEFAULTS,
+    EventOptions,
+    absent_rows,
+    check_clocks,
+    record_of,
+    spans_on,
+)
+from rebat.records.attempts import Indices, jobs_of
+from rebat.records.clock import zone_of
+from rebat.records.clusters import of_cluster
+from rebat.records.hosts import names_of, sorted_names
+from rebat.records.node_events import DownRow
+from rebat.records.sacct import read_sacct
+from rebat.records.table import Rows
 
 NODE_FAIL = "NODE_FAIL"
 
@@ -42,18 +51,22 @@ class FailedAttempt(NamedTuple):
 class AttemptRecords(NamedTuple):
     """Output of sacct: the attempts that started, and the attempts that a failed node ended."""
 
-    table: AttemptTable
+    table: Rows
     attempts: Indices
     failed: list[FailedAttempt]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all nodes in the output, in natural order."""
-        return sorted_names({text for text in self.table.texts["hosts"] if text})
+        return sorted_names(set(self.table.text("hosts").tolist()))
 
 
 def read_node_fail(
-    path: Path, zone: str | None = None, names: Sequence[str] = (), origin_s: float | None = None
+    path: Path,
+    zone: str | None = None,
+    names: Sequence[str] = (),
+    origin_s: float | None = None,
+    options: EventOptions = DEFAULTS,
 ) -> Record:
     """Read failures from the output of sacct, using the attempts that ended with NODE_FAIL.
 
@@ -63,21 +76,26 @@ def read_node_fail(
     see `read_sacctmgr`.
     """
     lines = Lines()
-    records = read_attempts(path, zone, lines)
+    records = read_attempts(path, zone, lines, options)
+    check_clocks([(str(path), records.table.clock.kinds)], zone, origin_s)
     names = names or records.names
     downs = downs_of(records.failed, records, lines)
+    downs += absent_rows(options, lines)
     return record_of(spans_on(downs, names, origin_s, lines), names, zone, lines, str(path))
 
 
-def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
+def read_attempts(
+    path: Path, zone: str | None, lines: Lines, options: EventOptions = DEFAULTS
+) -> AttemptRecords:
     """Return the attempts in the output of sacct.
 
     Count the attempts without NODE_FAIL as dropped.
     """
-    table = read_sacct(path, zone_of(zone))
+    table = of_cluster(read_sacct(path, zone_of(zone, "--zone"), options.strict), options.cluster)
+    table.problems.check(len(table))
     attempts = jobs_of(table).attempts
-    start_s, end_s = table.column("start_s"), table.column("end_s")
-    states, hosts = table.texts["state"], table.texts["hosts"]
+    start_s, end_s = table.column("start"), table.column("end")
+    states, hosts = table.text("state"), table.text("hosts")
     rows = [row for row in attempts.tolist() if states[row] == NODE_FAIL]
     lines.dropped["attempts that no node ended"] += len(attempts) - len(rows)
     failed = [
@@ -133,7 +151,7 @@ def _culprits(failed: Iterable[FailedAttempt]) -> list[tuple[str | None, float, 
 
 
 def _starts_s(records: AttemptRecords, nodes: AbstractSet[str]) -> defaultdict[str, list[float]]:
-    start_s, hosts = records.table.column("start_s"), records.table.texts["hosts"]
+    start_s, hosts = records.table.column("start"), records.table.text("hosts")
     starts: defaultdict[str, list[float]] = defaultdict(list)
     for row in records.attempts.tolist():
         for node in names_of(hosts[row]) & nodes:

@@ -44,6 +44,8 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     sources : Counter
         Number of outages (after joining) for each combination of records that contain them. The
         counter is empty if there is only one record.
+    notes : tuple of str
+        Findings about the record, see `rebat.records.judge`.
     """
 
     events: list[MachineEvent]
@@ -55,6 +57,7 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     n_nodes: int | None = None
     names: tuple[str, ...] = ()
     sources: Counter[str] = msgspec.field(default_factory=Counter)
+    notes: tuple[str, ...] = ()
 
     @property
     def n_lines(self) -> int:
@@ -68,6 +71,7 @@ class Lines:
     def __init__(self) -> None:
         self.taken: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
+        self.notes: list[str] = []
 
     def record(
         self,
@@ -87,6 +91,7 @@ class Lines:
             origin,
             n_nodes,
             names,
+            notes=tuple(self.notes),
         )
 
 

@@ -9,18 +9,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
-from rebat.accounting.node_events import DownRow, NodeEvents, read_node_events
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.records.record import Lines, Record
 from rebat.models.failures.spans import Span, events_of_spans
+from rebat.records.attempts import AttemptsOfNodes
+from rebat.records.clock import TimeKind, check_same_clock, zone_of
+from rebat.records.judge import stale_note
+from rebat.records.node_events import DownRow, NodeEvents, read_node_events
+from rebat.records.open_records import end_stale, stale_events
+
+
+class EventOptions(NamedTuple):
+    """Options of records of Slurm: see `rebat.models.failures.records.formats.ReaderOptions`."""
+
+    strict: bool = False
+    cluster: str | None = None
+    stale: str = "next"
+    absent: tuple[DownRow, ...] = ()
+
+
+DEFAULTS = EventOptions()
 
 
 def read_sacctmgr(
-    path: Path, zone: str | None = None, names: Sequence[str] = (), origin_s: float | None = None
+    path: Path,
+    zone: str | None = None,
+    names: Sequence[str] = (),
+    origin_s: float | None = None,
+    options: EventOptions = DEFAULTS,
 ) -> Record:
     """Read the output of ``sacctmgr -P show event``.
 
@@ -34,6 +53,7 @@ def read_sacctmgr(
         Names of nodes 0, 1, ... (default: the names in the file, in natural order).
     origin_s : float, optional
         Time 0, in seconds since the Unix epoch (default: the first failure).
+    options : EventOptions
 
     Raises
     ------
@@ -41,28 +61,51 @@ def read_sacctmgr(
         If the file is invalid or has no failure.
     """
     lines = Lines()
-    events = counted_events(path, zone, lines)
+    events = counted_events(path, zone, lines, options)
+    check_clocks([(str(path), events.kinds)], zone, origin_s)
     names = names or events.names
-    used = spans_on(events.rows, names, origin_s, lines)
+    rows = without_stale(events, None, lines, options.stale)
+    used = spans_on([*rows, *absent_rows(options, lines)], names, origin_s, lines)
     return record_of(used, names, zone, lines, str(path))
 
 
-def counted_events(path: Path, zone: str | None, lines: Lines) -> NodeEvents:
+def check_clocks(
+    files: list[tuple[str, set[TimeKind]]], zone: str | None, origin_s: float | None
+) -> None:
+    """Check that times of files, and of a workload with time 0 ``origin_s``, can be compared."""
+    workload: list[tuple[str, set[TimeKind]]] = [("the workload", {"epoch"})]
+    check_same_clock(files + (workload if origin_s is not None else []), zone)
+
+
+def absent_rows(options: EventOptions, lines: Lines) -> tuple[DownRow, ...]:
+    """Return the times in which nodes were not in service, and count them as used."""
+    lines.taken += Counter(row.kind for row in options.absent)
+    return options.absent
+
+
+def without_stale(
+    events: NodeEvents, of_nodes: AttemptsOfNodes | None, lines: Lines, how: str
+) -> list[DownRow]:
+    """Return the down intervals after a change of stale events, with a finding about them."""
+    stale = stale_events(events.rows, of_nodes)
+    if stale:
+        nodes = [event.node for event in stale.values()]
+        lines.notes.append(stale_note(nodes, len(stale), how))
+    if how == "drop":
+        _drop([events.rows[at] for at in stale], "stale events (--stale drop)", lines)
+    return end_stale(events.rows, stale, how)
+
+
+def counted_events(
+    path: Path, zone: str | None, lines: Lines, options: EventOptions = DEFAULTS
+) -> NodeEvents:
     """Read Slurm's node events, and count the used and the dropped rows."""
-    events = read_node_events(path, zone_of(zone))
+    tz = zone_of(zone, "--zone")
+    events = read_node_events(path, tz, options.strict, options.cluster)
     lines.dropped += events.dropped
     lines.dropped += events.invalid
     lines.taken += Counter(row.kind for row in events.rows)
     return events
-
-
-def zone_of(name: str | None) -> ZoneInfo:
-    """Return the time zone with this name. None means UTC."""
-    try:
-        return ZoneInfo(name or "UTC")
-    except (KeyError, ValueError, OSError):
-        expected = "for example UTC or Europe/Paris"
-        raise InputError(f"unknown time zone {name!r}", "--zone", expected) from None
 
 
 def machine_events(
@@ -137,7 +180,7 @@ def record_of(
     if not used.spans:
         raise InputError("contains no failures", where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
-    local = origin.astimezone(zone_of(zone)).replace(tzinfo=None)
+    local = origin.astimezone(zone_of(zone, "--zone")).replace(tzinfo=None)
     return lines.record(used.spans, local, len(names), tuple(names))
 
 

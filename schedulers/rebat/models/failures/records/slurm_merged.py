@@ -15,9 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.accounting.attempts import merged_downs
-from rebat.accounting.hosts import sorted_names
-from rebat.accounting.node_events import DownRow
 from rebat.models.failures.records.node_fail import (
     TOGETHER_S,
     FailedAttempt,
@@ -25,7 +22,20 @@ from rebat.models.failures.records.node_fail import (
     read_attempts,
 )
 from rebat.models.failures.records.record import Lines, Record
-from rebat.models.failures.records.slurm import counted_events, record_of, spans_on
+from rebat.models.failures.records.slurm import (
+    DEFAULTS,
+    EventOptions,
+    absent_rows,
+    check_clocks,
+    counted_events,
+    record_of,
+    spans_on,
+    without_stale,
+)
+from rebat.records.attempts import AttemptsOfNodes, merged_downs
+from rebat.records.hosts import sorted_names
+from rebat.records.node_events import DownRow
+from rebat.records.open_records import open_nodes
 
 SLURMD_TIMEOUT_S = 300.0
 """Slurm's default of SlurmdTimeout, in seconds."""
@@ -68,6 +78,7 @@ def read_merged(
     names: Sequence[str] = (),
     origin_s: float | None = None,
     slurmd_timeout_s: float = SLURMD_TIMEOUT_S,
+    options: EventOptions = DEFAULTS,
 ) -> Record:
     """Read Slurm's node events, and add failures that only attempts show.
 
@@ -87,6 +98,7 @@ def read_merged(
         See `slurm.read_sacctmgr`.
     slurmd_timeout_s : float
         SlurmdTimeout of the cluster in seconds.
+    options : EventOptions
 
     Raises
     ------
@@ -94,9 +106,13 @@ def read_merged(
         If a file is invalid, or no node fails.
     """
     lines = Lines()
-    node_events = counted_events(events, zone, lines)
-    records = read_attempts(attempts, zone, lines)
-    down = DownTimes(node_events.rows)
+    node_events = counted_events(events, zone, lines, options)
+    records = read_attempts(attempts, zone, lines, options)
+    clocks = [(str(events), node_events.kinds), (str(attempts), records.table.clock.kinds)]
+    check_clocks(clocks, zone, origin_s)
+    of_nodes = AttemptsOfNodes(records.table, records.attempts, open_nodes(node_events.rows))
+    rows = without_stale(node_events, of_nodes, lines, options.stale)
+    down = DownTimes(rows)
     unexplained = [attempt for attempt in records.failed if not down.explain(attempt)]
     n_explained = len(records.failed) - len(unexplained)
     lines.taken += Counter({WITH_EVENT: n_explained})
@@ -105,7 +121,8 @@ def read_merged(
         for row in downs_of(unexplained, records, lines, WITHOUT_EVENT)
     ]
     names = names or sorted_names([*node_events.names, *records.names])
-    used = spans_on([*node_events.rows, *added], names, origin_s, lines)
+    absent = absent_rows(options, lines)
+    used = spans_on([*rows, *added, *absent], names, origin_s, lines)
     record = record_of(used, names, zone, lines, str(events))
     return msgspec.structs.replace(record, sources=_sources(used.rows, records.failed))
 

@@ -37,11 +37,13 @@ def _fields(job: dict[str, Any]) -> dict[str, str]:
     return {
         "jobid": _job_id(job, raw),
         "jobidraw": raw,
+        "cluster": str(job.get("cluster") or ""),
         "user": str(job.get("user") or _inner(job, "association").get("user") or ""),
         "account": str(job.get("account") or ""),
         "partition": str(job.get("partition") or ""),
         "qos": str(job.get("qos") or ""),
         "submit": _text(times.get("submission")),
+        "eligible": _text(times.get("eligible")),
         "start": _text(times.get("start")),
         "end": _text(times.get("end")),
         "elapsedraw": str(_number(times.get("elapsed")) or 0),

@@ -10,12 +10,15 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.accounting.hosts import check_list, names_of, sorted_names
-from rebat.accounting.rows import Problems, dropped_lines, header_of, joined_rows
-from rebat.accounting.sacct import EXPORT_EVENTS
-from rebat.accounting.values import UNSET, Clock, number
 from rebat.core.errors import InputError
-from rebat.core.files import open_text
+from rebat.records.clock import Clock, TimeKind
+from rebat.records.clusters import check_clusters
+from rebat.records.hosts import check_list, expanded, sorted_names
+from rebat.records.problems import Problems
+from rebat.records.sacct import EXPORT_EVENTS
+from rebat.records.slurm_rows import header_of, joined_rows
+from rebat.records.sources import opened
+from rebat.records.values import UNSET, number
 
 BASE_STATE = 15
 """Mask of the base state in StateRaw. All other bits are flags."""
@@ -41,51 +44,82 @@ class NodeEvents(NamedTuple):
     """Down intervals in the order of the file.
 
     ``names`` contains all nodes of the file in natural order. ``dropped`` counts rows that are not
-    failures, by reason. ``invalid`` counts lines that cannot be read, by reason.
+    failures, by reason. ``problems`` counts lines that cannot be read. ``kinds`` contains the kinds
+    of times in the file.
     """
 
     rows: list[DownRow]
     names: tuple[str, ...]
     dropped: Counter[str]
-    invalid: Counter[str]
+    problems: Problems
+    kinds: set[TimeKind]
+
+    @property
+    def invalid(self) -> Counter[str]:
+        """Number of lines that cannot be read, by reason."""
+        return self.problems.reasons()
 
     @property
     def notes(self) -> list[str]:
         """Sentences about lines that cannot be read."""
-        return dropped_lines(self.invalid)
+        return self.problems.notes()
 
 
-def read_node_events(path: Path, zone: tzinfo, strict: bool = False) -> NodeEvents:
+def read_node_events(
+    path: Path, zone: tzinfo, strict: bool = False, cluster: str | None = None
+) -> NodeEvents:
     """Read the events of nodes, plain or .gz.
 
     A node is down if the base state in StateRaw is DOWN (even if the node also drains), or if the
     flag FAIL is set. If there is no StateRaw, a node is down if State begins with DOWN, FAIL or
     BOOT. Drains are not failures.
 
+    Parameters
+    ----------
+    path : Path
+    zone : tzinfo
+        Time zone of local times.
+    strict : bool
+        Whether the first invalid line is an error.
+    cluster : str, optional
+        Read only the events of this cluster (column Cluster).
+
     Raises
     ------
     InputError
-        If the file is not the output of ``sacctmgr -P show event``.
+        If the file is not the output of ``sacctmgr -P show event``, if more than a tenth of the
+        rows is invalid, or if a node name occurs in several clusters.
     """
     where = str(path)
     clock, problems = Clock(zone), Problems(where, strict)
     rows: list[DownRow] = []
-    lists: set[str] = set()
+    lists: dict[str, set[str]] = {}
     dropped: Counter[str] = Counter()
-    with open_text(path, newline="\n", errors="replace") as text:
+    with opened(path) as text:
         delimiter, names = header_of(
             text.readline(1_000_000), where, f"the output of: {EXPORT_EVENTS}"
         )
         _check_columns(names, where)
+        header = list(names)
         names = [{"start": "timestart", "end": "timeend"}.get(name, name) for name in names]
         plausible = _plausibility(names, clock)
         for line, values in joined_rows(text, delimiter, names, plausible, problems):
             fields = dict(zip(names, values, strict=True))
+            if [value.strip().lower() for value in values] == header:
+                continue
+            if cluster is not None and fields.get("cluster") != cluster:
+                dropped["of other clusters"] += 1
+                continue
             try:
-                _add(fields, clock, rows, lists, dropped)
+                _add(
+                    fields, clock, rows, lists.setdefault(fields.get("cluster", ""), set()), dropped
+                )
             except InputError as error:
-                problems.add(line, error.problem, error.expected)
-    return NodeEvents(rows, sorted_names(lists), dropped, problems.reasons())
+                problems.add(line, error.problem, error.expected, error.expected or "")
+    problems.check(len(rows) + dropped.total())
+    check_clusters(lists, where)
+    names_in_order = sorted_names(set().union(*lists.values()))
+    return NodeEvents(rows, names_in_order, dropped, problems, clock.kinds)
 
 
 def _check_columns(names: list[str], where: str) -> None:
@@ -107,8 +141,8 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
 
     def plausible(fields: list[str]) -> bool:
         try:
-            clock.seconds(fields[start])
-            clock.seconds(fields[end])
+            _seconds(clock, fields[start])
+            _seconds(clock, fields[end])
         except InputError:
             return False
         return True
@@ -133,14 +167,18 @@ def _add(
     if kind not in ("down", "fail", "reboot"):
         dropped[kind] += 1
         return
-    down_s, up_s = clock.seconds(fields["timestart"]), clock.seconds(fields["timeend"])
+    down_s, up_s = _seconds(clock, fields["timestart"]), _seconds(clock, fields["timeend"])
     if math.isnan(down_s):
         raise InputError("the event has no start", expected="a time in column Start")
     if up_s < down_s:
         raise InputError("the event ends before it starts", expected="End after Start")
     up_s = math.inf if math.isnan(up_s) else up_s
     reason = fields.get("reason", "")
-    rows.extend(DownRow(name, down_s, up_s, kind, reason) for name in names_of(node))
+    rows.extend(DownRow(name, down_s, up_s, kind, reason) for name in expanded(node))
+
+
+def _seconds(clock: Clock, text: str) -> float:
+    return clock.parsed(text, UNSET)
 
 
 def _kind(fields: dict[str, str]) -> str:

@@ -15,8 +15,8 @@ from rebat.core.declared import declared, without_none
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
 from rebat.core.shipped import located, names
-from rebat.workloads.calendar import zone
-from rebat.workloads.tables.mapping import (
+from rebat.records.clock import zone_of
+from rebat.records.mapping import (
     CsvLayout,
     JobColumns,
     RecordedMachine,
@@ -159,7 +159,7 @@ def _check_time(column: TimeColumn, where: str) -> None:
         raise InputError("format and zone have no effect", where, 'unit = "date"')
     if column.zone:
         try:
-            zone(column.zone)
+            zone_of(column.zone)
         except InputError as error:
             raise error.at(f"{where}.zone") from None
     if column.format and not re.search(r"%[a-zA-Z]", column.format):

@@ -11,8 +11,8 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.core.parquet import opened
-from rebat.workloads.tables.cells import Cells, Lengths, Timestamps
-from rebat.workloads.tables.mapping import TableMapping
+from rebat.records.cells import Cells, Lengths, Timestamps
+from rebat.records.mapping import TableMapping
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 

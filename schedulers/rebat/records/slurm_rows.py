@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, combinations, islice, pairwise
 from typing import NamedTuple
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.records.problems import Problems
+from rebat.records.sources import BLOCK_ROWS, Block
 
 FREE_TEXT = frozenset(
     (
@@ -34,7 +35,7 @@ MAX_EXTRA = 8
 MAX_JOINED = 200
 """Maximum number of lines of one row."""
 
-_HEAD = re.compile(r"\s*[A-Za-z_/ ]*[A-Za-z]([^A-Za-z0-9_/ \r\n])")
+_HEAD = re.compile(r"\s*[A-Za-z_/ ]*[A-Za-z]([^A-Za-z0-9_/ \r\n]+)")
 
 
 class Row(NamedTuple):
@@ -44,41 +45,7 @@ class Row(NamedTuple):
     fields: list[str]
 
 
-class Problems:
-    """Counts of unreadable lines by reason. In strict mode, the first one is an error."""
-
-    def __init__(self, where: str, strict: bool = False) -> None:
-        self.where, self.strict = where, strict
-        self.counts: Counter[str] = Counter()
-        self.first: dict[str, int] = {}
-
-    def add(self, line: int, reason: str, expected: str | None = None) -> None:
-        """Count a line, or raise InputError in strict mode."""
-        if self.strict:
-            raise InputError(reason, f"{self.where}:{line}", expected)
-        self.counts[reason] += 1
-        self.first.setdefault(reason, line)
-
-    def notes(self) -> list[str]:
-        """Return a sentence per reason, with the number of its first line."""
-        return dropped_lines(self.reasons())
-
-    def reasons(self) -> Counter[str]:
-        """Return the number of lines by reason. Each reason names its first line."""
-        return Counter(
-            {
-                f"{reason} (first: line {self.first[reason]})": n
-                for reason, n in sorted(self.counts.items())
-            }
-        )
-
-
-def dropped_lines(reasons: Counter[str]) -> list[str]:
-    """Return a sentence per reason."""
-    return [f"{counted(n, 'line')} dropped: {reason}" for reason, n in reasons.items()]
-
-
-def header_of(line: str, where: str, expected: str) -> tuple[str, list[str]]:
+def header_of(line: str, where: str, expected: str = "column names") -> tuple[str, list[str]]:
     """Return the delimiter and the lower-case column names of a header line.
 
     Raises
@@ -89,11 +56,54 @@ def header_of(line: str, where: str, expected: str) -> tuple[str, list[str]]:
     match = _HEAD.match(line)
     if not match:
         raise InputError("is not a header with column names", f"{where}:1", expected)
-    names = [name.strip().lower().replace(" ", "") for name in line.rstrip("\r\n").split(match[1])]
+    delimiter = match[1]
+    if len(set(delimiter)) == 1 and delimiter * 2 not in line.replace(delimiter, "", 1):
+        delimiter = delimiter[0]  # a column without a name
+    names = [_plain(name) for name in line.rstrip("\r\n").split(delimiter)]
     doubled = [name for name, n in Counter(names).items() if n > 1 and name]
     if doubled:
         raise InputError(f"duplicate column {doubled[0][:40]}", f"{where}:1", "each column once")
-    return match[1], names
+    return delimiter, names
+
+
+def slurm_blocks(
+    text: Iterator[str],
+    delimiter: str,
+    names: list[str],
+    plausible: Callable[[list[str]], bool],
+    problems: Problems,
+) -> Iterator[Block]:
+    """Yield the rows of parsable output in blocks. Rows that repeat the header are left out.
+
+    Blocks of lines that all have the right number of fields are read together. From the first other
+    block on, rows are repaired one by one (see `joined_rows`).
+    """
+    first, n_names = 2, len(names)
+    while lines := list(islice(text, BLOCK_ROWS)):
+        if n_names > 1 and all(line.count(delimiter) == n_names - 1 for line in lines):
+            cells = delimiter.join([line.rstrip("\r\n") for line in lines]).split(delimiter)
+            numbers = range(first, first + len(lines))
+            yield _block(numbers, [cells[at::n_names] for at in range(n_names)], names)
+            first += len(lines)
+            continue
+        repaired = joined_rows(chain(lines, text), delimiter, names, plausible, problems, first)
+        while part := list(islice(repaired, BLOCK_ROWS)):
+            columns = [list(column) for column in zip(*(row.fields for row in part), strict=True)]
+            yield _block([row.line for row in part], columns, names)
+
+
+def _block(lines: Sequence[int], columns: list[list[str]], names: list[str]) -> Block:
+    """Return a block without the rows that repeat the header."""
+    if any(_plain(cell) == names[0] for cell in set(columns[0])):
+        rows = zip(*columns, strict=True)
+        places = [at for at, row in enumerate(rows) if [*map(_plain, row)] != names]
+        lines = [lines[at] for at in places]
+        columns = [[cells[at] for at in places] for cells in columns]
+    return Block(list(lines), dict(zip(names, columns, strict=True)))
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "")
 
 
 def joined_rows(
@@ -102,8 +112,9 @@ def joined_rows(
     names: list[str],
     plausible: Callable[[list[str]], bool],
     problems: Problems,
+    first: int = 2,
 ) -> Iterator[Row]:
-    """Yield rows with the number of fields of the header.
+    """Yield rows with the number of fields of the header. ``first`` is the first line.
 
     Lines are joined until the fields are complete, because names may contain line ends. If a row
     has too many fields, surplus delimiters are treated as part of the free-text fields. If not
@@ -111,7 +122,7 @@ def joined_rows(
     """
     n_fields = len(names)
     buffer, begin, held, complete = "", 0, 0, False
-    for number, raw in enumerate(lines, 2):
+    for number, raw in enumerate(lines, first):
         line = raw.rstrip("\r\n")
         fields = line.split(delimiter)
         if len(fields) == n_fields and n_fields > 1:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from rebat.core.errors import InputError
 
-TimeUnit = Literal["date", "d", "h", "min", "s", "ms", "us", "ns"]
+TimeUnit = Literal["date", "any", "d", "h", "min", "s", "ms", "us", "ns"]
 SpanUnit = Literal["d", "h", "min", "s", "ms", "us", "ns", "hms"]
 MemoryUnit = Literal["B", "KB", "MB", "GB", "TB"]
 
@@ -31,7 +31,7 @@ class TextColumn(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     column : str
-        Name in the table. In JSON, a path: see `rebat.workloads.tables.json_source`.
+        Name in the table. In JSON, a path: see `rebat.records.json_source`.
     unset : tuple of str
         Values that mean "unknown", in addition to empty values.
     optional : bool
@@ -48,9 +48,10 @@ class TimeColumn(TextColumn, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    unit : {"date", "d", "h", "min", "s", "ms", "us", "ns"}
-        ``date`` means calendar dates in ISO 8601, or timestamps of Parquet. Other units mean
-        numbers since the Unix epoch, or since the start of the trace.
+    unit : {"date", "any", "d", "h", "min", "s", "ms", "us", "ns"}
+        ``date`` means calendar dates in ISO 8601, or timestamps of Parquet. ``any`` means seconds
+        since the Unix epoch or dates in ISO 8601. Other units mean numbers since the Unix epoch, or
+        since the start of the trace.
     format : str
         Format of dates other than ISO 8601, with the codes of `datetime.strptime`.
     zone : str
@@ -98,6 +99,25 @@ class StateColumn(TextColumn, frozen=True, kw_only=True):
     running: tuple[str, ...] = ()
 
 
+class ValueColumn(TextColumn, frozen=True, kw_only=True):
+    """A column with its own conversion.
+
+    Attributes
+    ----------
+    convert : callable
+        Return the value of a text, or raise InputError.
+    default : float or str
+        Value of invalid rows. A text states that the column contains texts.
+    """
+
+    convert: Callable[[str], Any]
+    default: float | str = float("nan")
+
+
+Fields = Mapping[str, tuple[TextColumn, ...]]
+"""For each field of a job, the columns that can contain it, in order of preference."""
+
+
 class JobColumns(Struct, frozen=True, kw_only=True):
     """The columns of the fields of a job.
 
@@ -107,6 +127,7 @@ class JobColumns(Struct, frozen=True, kw_only=True):
 
     submit: TimeColumn
     id: TextColumn | None = None
+    eligible: TimeColumn | None = None
     start: TimeColumn | None = None
     end: TimeColumn | None = None
     wait: SpanColumn | None = None

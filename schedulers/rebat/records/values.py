@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of accounting records: times, durations, memory, states."""
+"""Values of accounting records: durations, memory, counts, states."""
 
 from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, tzinfo
 from functools import lru_cache
 
 from rebat.core.errors import InputError
 
 UNSET = frozenset(("", "Unknown", "None", "N/A", "INVALID", "NONE"))
 NAN = math.nan
-MAX_EPOCH_S = 2.0**33
 
 STATES = frozenset(
     (
@@ -52,49 +50,6 @@ _COUNT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([KM]?)\Z")
 _UNITS = {"K": 1024, "M": 1024**2}
 _MEMORY = re.compile(r"([\d.]+)([KMGTP]?)([cn]?)\Z")
 _MEMORY_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-
-
-class Clock:
-    """Conversion of recorded times to seconds since the Unix epoch.
-
-    Times can be Unix times (epochs). Local times without a zone are in ``zone``. When clocks go
-    back in autumn, one hour occurs twice. Times in this hour are assumed to belong to its first
-    occurrence. ``second`` has the second occurrence of each time in this hour.
-    """
-
-    def __init__(self, zone: tzinfo) -> None:
-        self.zone = zone
-        self.second: dict[str, float] = {}
-        self.seconds = lru_cache(maxsize=200_000)(self._seconds)
-
-    def _seconds(self, text: str) -> float:
-        if text in UNSET:
-            return NAN
-        if text.isdecimal():
-            value = float(text[:20])
-            if value == 0:
-                return NAN
-        else:
-            value = self._date_s(text)
-        if not 0 < value <= MAX_EPOCH_S:
-            raise InputError(
-                f"invalid time {text[:40]!r}", expected="a date after 1970, or seconds since 1970"
-            )
-        return value
-
-    def _date_s(self, text: str) -> float:
-        try:
-            date = datetime.fromisoformat(text)
-            if date.tzinfo:
-                return date.timestamp()
-            local = date.replace(tzinfo=self.zone)
-            value = local.timestamp()
-            if (second := local.replace(fold=1).timestamp()) > value:
-                self.second[text] = second
-            return value
-        except (ValueError, OverflowError):
-            expected = "YYYY-MM-DDTHH:MM:SS, or seconds since the Unix epoch"
-            raise InputError(f"invalid time {text[:40]!r}", expected=expected) from None
 
 
 @lru_cache(maxsize=100_000)

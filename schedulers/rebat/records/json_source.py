@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import InputError
-from rebat.workloads.tables.cells import Cells
-from rebat.workloads.tables.mapping import TableMapping
+from rebat.records.cells import Cells
+from rebat.records.mapping import TableMapping
 
 ALL, COUNT = "*", "#"
 

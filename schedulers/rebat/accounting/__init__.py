@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Accounting records of batch systems: Slurm's sacct and sacctmgr, and OpenPBS."""

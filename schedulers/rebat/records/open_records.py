@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records without an end that must have ended: jobs far beyond their limit, and node events."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rebat.records.attempts import AttemptsOfNodes, Indices
+from rebat.records.hosts import expanded
+from rebat.records.node_events import DownRow
+from rebat.records.table import Rows
+from rebat.records.values import OPEN
+
+RUNAWAY = ("next", "limit", "drop", "keep")
+"""What to do with a runaway job: end it at the next sign of life of its nodes and at its limit at
+the latest, end it at its limit, drop it, or keep it."""
+
+STALE = ("next", "drop", "keep")
+"""What to do with a stale node event: end it at the next sign of life of its node, drop it, or keep
+the node down."""
+
+RUNAWAY_LIMITS = 2.0
+RUNAWAY_S = 3600.0
+"""A running job is a runaway if its run time exceeds twice its limit and one hour."""
+
+
+def runaways(table: Rows, attempts: Indices) -> Indices:
+    """Return the rows of attempts without an end that run far longer than their limit."""
+    limit, run = table.column("walltime")[attempts], table.column("run")[attempts]
+    open_ = np.isnan(table.column("recorded_end")[attempts])
+    open_ &= np.isin(table.text("state")[attempts], [*OPEN])
+    return attempts[open_ & (run > RUNAWAY_LIMITS * limit + RUNAWAY_S)]
+
+
+def end_runaways(table: Rows, attempts: Indices, rows: Indices, how: str) -> None:
+    """Change the end, the run time and the state of runaway attempts. ``how`` is one of `RUNAWAY`.
+
+    Attempts that are dropped get no run time.
+    """
+    if how == "keep" or not len(rows):
+        return
+    names = {row: expanded(table.text("hosts")[row]) for row in rows.tolist()}
+    nodes = {name for list_ in names.values() for name in list_} if how == "next" else set()
+    of_nodes = AttemptsOfNodes(table, attempts, nodes)
+    for name in ("end", "run"):
+        table.numbers[name] = table.column(name).copy()
+    table.texts["state"] = table.text("state").copy()
+    for row, list_ in names.items():
+        start = float(table.column("start")[row])
+        limit_s = start + float(table.column("walltime")[row])
+        next_s = min((of_nodes.first_start_s(node, start) for node in list_), default=math.inf)
+        end_s = start if how == "drop" else min(limit_s, next_s)
+        table.numbers["end"][row] = end_s
+        table.numbers["run"][row] = end_s - start
+        table.texts["state"][row] = "TIMEOUT" if end_s == limit_s else "CANCELLED"
+
+
+class StaleEvent(NamedTuple):
+    """A node event without an end although its node lived later. Times are Unix times."""
+
+    node: str
+    down_s: float
+    alive_s: float
+
+
+def stale_events(
+    downs: Sequence[DownRow], of_nodes: AttemptsOfNodes | None
+) -> dict[int, StaleEvent]:
+    """Return the events without an end whose node shows a sign of life later, by position.
+
+    A sign of life is the next event of the node, or the next start of an attempt on it.
+    """
+    starts: defaultdict[str, list[float]] = defaultdict(list)
+    for down in downs:
+        starts[down.node].append(down.down_s)
+    stale = {}
+    for position, down in enumerate(downs):
+        if math.isfinite(down.up_s):
+            continue
+        alive_s = min((at for at in starts[down.node] if at > down.down_s), default=math.inf)
+        if of_nodes is not None:
+            alive_s = min(alive_s, of_nodes.first_start_s(down.node, down.down_s))
+        if math.isfinite(alive_s):
+            stale[position] = StaleEvent(down.node, down.down_s, alive_s)
+    return stale
+
+
+def open_nodes(downs: Iterable[DownRow]) -> set[str]:
+    """Return the nodes that have an event without an end."""
+    return {down.node for down in downs if math.isinf(down.up_s)}
+
+
+def end_stale(downs: Sequence[DownRow], stale: dict[int, StaleEvent], how: str) -> list[DownRow]:
+    """Return the down intervals after a change of stale events. ``how`` is one of `STALE`."""
+    if how == "keep":
+        return list(downs)
+    return [
+        down._replace(up_s=stale[at].alive_s) if at in stale else down
+        for at, down in enumerate(downs)
+        if not (how == "drop" and at in stale)
+    ]

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm's accounting: the output of ``sacct -P`` and ``sacct --json``.
+
+Source: Slurm's manual pages *sacct* and *sacctmgr*, and tests with Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import tzinfo
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from rebat.core.counted import counted
+from rebat.core.errors import InputError
+from rebat.records.cells import Cells, Place
+from rebat.records.clock import Clock, Floats
+from rebat.records.hosts import check_list, number_of
+from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
+from rebat.records.problems import Problems
+from rebat.records.reader import read_rows
+from rebat.records.sacct_json import json_rows
+from rebat.records.slurm_rows import header_of, slurm_blocks
+from rebat.records.sources import BLOCK_ROWS, Block, opened
+from rebat.records.table import Rows
+from rebat.records.values import (
+    UNSET,
+    count,
+    duration_s,
+    memory_mb,
+    minutes_s,
+    number,
+    state_of,
+)
+
+EXPORT = (
+    "SLURM_TIME_FORMAT=%s sacct -a -P -X -D -S 2024-01-01 -E now --delimiter=$'\\x1f' "
+    "-o JobID,JobIDRaw,Cluster,User,Account,Partition,QOS,Submit,Eligible,Start,End,"
+    "ElapsedRaw,Suspended,State,NNodes,NCPUS,ReqMem,TimelimitRaw,NodeList,"
+    "JobName,Priority > jobs.txt"
+)
+"""Command that writes the records of all jobs with all columns."""
+
+EXPORT_EVENTS = (
+    "SLURM_TIME_FORMAT=%s sacctmgr -P show event Start=2024-01-01 "
+    "format=Cluster,NodeName,Start,End,StateRaw,State,Reason > events.txt"
+)
+"""Command that writes the events of all nodes."""
+
+MAX_ID = 64
+"""Maximum length of a job id."""
+
+_PLAIN_NUMBERS = frozenset(("elapsedraw", "priority", "timelimitraw"))
+_COUNTS = frozenset(("nnodes", "allocnodes", "ncpus", "alloccpus"))
+
+_PATTERNS = {
+    "jobid": r"\d.*",
+    "jobidraw": r"\d[\d.a-z+]*",
+    "uid": r"\d*",
+    "user": r"[^\s=/]*",
+    "exitcode": r"(\d+:\d+)?",
+    "derivedexitcode": r"(\d+:\d+)?",
+    "alloctres": r"([a-z].*=.*)?",
+    "reqtres": r"([a-z].*=.*)?",
+    "nodelist": r"[^\s=/]*|None assigned",
+    "reqnodes": r"\d*",
+    "reqcpus": r"\d*",
+    "reqmem": r"[\d.]*[KMGTP]?[cn]?",
+    "partition": r"[^\s=/]*",
+}
+"""Patterns of the values of columns. They help to find delimiters inside names."""
+
+
+def _hosts(text: str) -> str:
+    if text == "None assigned" or text in UNSET:
+        return ""
+    check_list(text)
+    return text
+
+
+def _value(
+    name: str, convert: Callable[[str], object], default: float | str = math.nan
+) -> ValueColumn:
+    return ValueColumn(column=name, convert=convert, default=default)
+
+
+FIELDS: Fields = {
+    "id": (TextColumn(column="jobid"),),
+    "raw": (TextColumn(column="jobidraw"), TextColumn(column="jobid")),
+    "cluster": (TextColumn(column="cluster"),),
+    "state": (_value("state", state_of, ""),),
+    "user": (TextColumn(column="user"), TextColumn(column="uid")),
+    "account": (TextColumn(column="account"),),
+    "queue": (TextColumn(column="partition"),),
+    "qos": (TextColumn(column="qos"),),
+    "hosts": (_value("nodelist", _hosts, ""),),
+    "submit": (TimeColumn(column="submit", unit="any"),),
+    "eligible": (TimeColumn(column="eligible", unit="any"),),
+    "start": (TimeColumn(column="start", unit="any"),),
+    "end": (TimeColumn(column="end", unit="any"),),
+    "run": (_value("elapsedraw", number), _value("elapsed", duration_s)),
+    "suspended": (_value("suspended", duration_s),),
+    "walltime": (_value("timelimitraw", minutes_s), _value("timelimit", duration_s)),
+    "nodes": (_value("nnodes", count), _value("allocnodes", count)),
+    "cpus": (_value("alloccpus", count), _value("ncpus", count)),
+    "memory": (_value("reqmem", memory_mb),),
+}
+"""The columns of sacct, by their names in lower case. Times are Unix times or local times."""
+
+
+def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
+    """Read the output of sacct, plain or .gz: parsable with any delimiter, or JSON.
+
+    Parameters
+    ----------
+    path : Path
+    zone : tzinfo
+        Time zone of local times. Unix times need no zone.
+    strict : bool
+        Whether the first invalid line is an error. Otherwise, invalid lines are dropped and
+        counted.
+
+    Raises
+    ------
+    InputError
+        If the file is not the output of sacct, or if required columns are missing.
+    """
+    problems, dropped = Problems(str(path), strict), Counter[str]()
+    with opened(path) as text:
+        first = text.readline(1_000_000)
+        if first.lstrip().startswith("{"):
+            blocks = _json_blocks(itertools.chain([first], text), str(path))
+        else:
+            blocks = _parsable(text, first, Clock(zone), problems)
+        rows = read_rows(_jobs(blocks, dropped), FIELDS, zone, problems, check_ids=False)
+    rows.dropped += dropped
+    rows = _checked(rows)
+    rows.notes += [*problems.notes(), *_contradictions(rows), *_repeated_hours(rows.clock)]
+    if not len(rows):
+        notes = f" ({'; '.join(rows.notes)})" if rows.notes else ""
+        raise InputError(f"contains no job{notes}", problems.where, "a row per job")
+    return rows
+
+
+def _jobs(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
+    """Leave out the steps of jobs."""
+    for block in blocks:
+        ids = [*map(str, block.columns.get("jobid") or block.columns["jobidraw"])]
+        if "." not in "".join(ids):
+            yield block
+            continue
+        places = [at for at, job in enumerate(ids) if "." not in job]
+        dropped["steps of jobs"] += len(ids) - len(places)
+        columns: dict[str, Cells] = {
+            name: [str(cells[at]) for at in places] for name, cells in block.columns.items()
+        }
+        yield Block([block.lines[at] for at in places], columns)
+
+
+def _json_blocks(lines: Iterable[str], where: str) -> Iterator[Block]:
+    rows = json_rows(lines, where)
+    while part := list(itertools.islice(rows, BLOCK_ROWS)):
+        names = list(part[0][1])
+        columns: dict[str, Cells] = {name: [fields[name] for _, fields in part] for name in names}
+        yield Block([position for position, _ in part], columns)
+
+
+def _parsable(text: IO[str], first: str, clock: Clock, problems: Problems) -> Iterator[Block]:
+    where = problems.where
+    if "\0" in first:
+        raise InputError("is not a text file", where, "a dump of sacct -P")
+    delimiter, names = header_of(first, where, f"the output of: {EXPORT}")
+    _check_columns(names, where)
+    return slurm_blocks(text, delimiter, names, _plausibility(names, clock), problems)
+
+
+def _check_columns(names: list[str], where: str) -> None:
+    have = set(names)
+    groups = (
+        ({"jobid", "jobidraw"}, "JobID"),
+        ({"submit"}, "Submit"),
+        ({"start"}, "Start"),
+        ({"end", "elapsed", "elapsedraw"}, "End"),
+        ({"state"}, "State"),
+        ({"nnodes", "allocnodes", "nodelist"}, "NNodes"),
+    )
+    missing = [label for choices, label in groups if not choices & have]
+    if missing:
+        problem = f"has no column {', '.join(missing)}; export again with: {EXPORT}"
+        raise InputError(problem, f"{where}:1")
+
+
+def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]:
+    """Return a function that checks whether the fields of a row match the column patterns."""
+    checks: list[tuple[int, Callable[[str], object]]] = []
+    for position, name in enumerate(names):
+        if name in ("submit", "start", "end", "eligible"):
+            checks.append((position, lambda text: clock.parsed(text, UNSET)))
+        elif name == "state":
+            checks.append((position, state_of))
+        elif name in _PLAIN_NUMBERS:
+            checks.append((position, number))
+        elif name in _COUNTS:
+            checks.append((position, count))
+        elif name in ("elapsed", "timelimit", "suspended"):
+            checks.append((position, duration_s))
+        elif name in _PATTERNS:
+            checks.append((position, _matching(_PATTERNS[name])))
+
+    def plausible(fields: list[str]) -> bool:
+        try:
+            for position, check in checks:
+                check(fields[position])
+        except InputError:
+            return False
+        return True
+
+    return plausible
+
+
+def _matching(pattern: str) -> Callable[[str], None]:
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> None:
+        if not compiled.fullmatch(text):
+            raise InputError(
+                f"invalid value {text[:40]!r}", expected="a value that fits the column"
+            )
+
+    return check
+
+
+def _repeated_hours(clock: Clock) -> list[str]:
+    if not clock.second:
+        return []
+    times = "local time is" if len(clock.second) == 1 else "local times are"
+    return [
+        f"{len(clock.second)} {times} in the hour that clocks repeat in autumn: the first of "
+        "the two hours is used, unless only the second matches the run time of the job; to "
+        "avoid this, export with SLURM_TIME_FORMAT=%s"
+    ]
+
+
+def _contradictions(rows: Rows) -> list[str]:
+    """Return a note if numbers of nodes differ from the numbers of listed nodes."""
+    lists, nodes = rows.host_lists, rows.column("nodes")
+    listed = lists.sizes[lists.codes]
+    lines = [
+        int(rows.lines[at])
+        for at in np.flatnonzero((listed > 0) & (listed != nodes)).tolist()
+        if number_of(rows.text("hosts")[at]) != nodes[at]  # a list may contain a name twice
+    ]
+    if not lines:
+        return []
+    return [
+        f"{counted(len(lines), 'record')} in which NNodes differs from the number of nodes in "
+        f"NodeList (first: line {lines[0]}): the workload uses NNodes, the recorded schedule uses "
+        "NodeList"
+    ]
+
+
+def _checked(rows: Rows) -> Rows:
+    """Drop rows that contradict themselves. Compute missing ends, run times and sizes."""
+    ids, raws = rows.text("id"), rows.text("raw")
+    rows.texts["raw"] = raws = np.where(raws == "", ids, raws)
+    rows.texts["id"] = ids = np.where((ids == "") | (ids == raws), raws, ids)
+    start, end, elapsed = (rows.column(name).copy() for name in ("start", "end", "run"))
+    suspended = np.nan_to_num(rows.column("suspended"))
+    submit = rows.column("submit")
+    if rows.clock.second:
+        start, end = _in_autumn(rows.clock, submit, start, end, elapsed + suspended)
+    place = Place(rows.where, rows.lines.tolist())
+    invalid = [
+        at for at, raw in enumerate(raws.tolist()) if not raw[:1].isdigit() or len(raw) > MAX_ID
+    ]
+    for at in invalid:
+        place.reject_as(at, InputError(f"invalid job id {raws[at][:40]!r}", expected="a number"))
+    unset = InputError("the job has no submission time", expected="a time in column Submit")
+    for at in np.flatnonzero(np.isnan(submit)).tolist():
+        place.reject_as(at, unset)
+    early = InputError("the job ends before it starts", expected="End after Start")
+    late = start > end
+    never = late & np.isin(rows.text("state"), ("CANCELLED", "DEADLINE"))
+    for at in np.flatnonzero(late & ~never).tolist():
+        place.reject_as(at, early)
+    start[never] = np.nan
+    open_ = np.isnan(end)  # the job still runs, or its end is not recorded
+    rows.numbers["start"] = start
+    rows.numbers["recorded_end"] = end
+    rows.numbers["end"] = np.where(open_, start + elapsed + suspended, end)
+    rows.numbers["run"] = np.where(np.isnan(elapsed), end - start - suspended, elapsed)
+    rows.numbers["nodes"] = nodes = rows.column("nodes").copy()
+    hosts = rows.text("hosts")
+    for at in np.flatnonzero(np.isnan(nodes) & (hosts != "")).tolist():
+        nodes[at] = float(number_of(hosts[at]))
+    return rows.taken(place.count(rows.problems))
+
+
+def _in_autumn(
+    clock: Clock, submit: Floats, start: Floats, end: Floats, span: Floats
+) -> tuple[Floats, Floats]:
+    """Return starts and ends that match the run times of the jobs.
+
+    If a time is in the hour that clocks repeat in autumn, it has two possible values.
+    """
+    firsts = np.array([*clock.second])
+    for at in np.flatnonzero(np.isin(start, firsts) | np.isin(end, firsts)).tolist():
+        starts, ends = (
+            [time, clock.second[time]] if time in clock.second else [time]
+            for time in (float(start[at]), float(end[at]))
+        )
+        for first, last in itertools.product(starts, ends):
+            if first >= submit[at] and last - first == span[at]:
+                start[at], end[at] = first, last
+                break
+    return start, end

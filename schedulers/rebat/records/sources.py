@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of files in blocks of columns: CSV, JSON, Parquet, and columns of words."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import lzma
+import math
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from rebat.core.errors import InputError
+from rebat.core.files import open_text
+from rebat.records.cells import Cells
+from rebat.records.json_source import json_batches, json_header
+from rebat.records.mapping import CsvLayout, TableMapping
+from rebat.records.parquet_source import parquet_batches, parquet_header
+from rebat.records.problems import Problems
+
+BLOCK_ROWS = 65_536
+
+COMMAS = CsvLayout()
+
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+
+PARQUET, JSON, CSV = "Parquet", "JSON", "CSV"
+
+
+class Block(NamedTuple):
+    """A block of rows as columns, with the line number (or row number) of each row."""
+
+    lines: list[int]
+    columns: dict[str, Cells]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[str]]:
+    """Open a text file, plain, .gz or .xz, without conversion of line ends.
+
+    Bytes that are not UTF-8 are replaced.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    if path.suffix != ".xz":
+        with open_text(path, newline="\n", errors="replace") as text:
+            yield text
+        return
+    try:
+        with lzma.open(path, "rt", newline="\n", encoding="utf-8-sig", errors="replace") as text:
+            yield text
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise InputError(f"cannot read the file: {reason}", str(path)) from None
+
+
+@contextmanager
+def regular(path: Path) -> Iterator[Path]:
+    """Yield a path that can be read several times. A pipe is copied to a temporary file first.
+
+    Errors name the pipe, not the temporary file.
+
+    Raises
+    ------
+    InputError
+        If the pipe cannot be read.
+    """
+    if not path.exists() or path.is_file():
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / (path.name or "pipe")
+        try:
+            with path.open("rb") as source:
+                start = source.read(2)
+                copy = copy.with_suffix(".gz") if start == b"\x1f\x8b" else copy
+                with copy.open("wb") as sink:
+                    sink.write(start)
+                    shutil.copyfileobj(source, sink)
+        except OSError as error:
+            raise InputError(f"cannot read the file: {error.strerror}", str(path)) from None
+        try:
+            yield copy
+        except InputError as error:
+            where = (error.where or "").replace(str(copy), str(path)) or None
+            raise InputError(error.problem, where, error.expected) from None
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind of a table, detected from its first bytes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    try:
+        opener = _OPENERS.get(path.suffix, open)
+        with opener(path, "rb") as file:
+            start = file.read(4096)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read the file: {reason}", str(path)) from None
+    if start.startswith(b"PAR1"):
+        return PARQUET
+    return JSON if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else CSV
+
+
+def header_of(path: Path) -> list[str]:
+    """Return the column names of a table.
+
+    For CSV, these are the texts in the first line between commas.
+    """
+    kind = kind_of(path)
+    if kind == PARQUET:
+        return parquet_header(path)
+    return json_header(path) if kind == JSON else _csv_header(path)
+
+
+def table_blocks(path: Path, mapping: TableMapping, problems: Problems) -> Iterator[Block]:
+    """Yield the rows of a table in blocks, with only the columns of the mapping.
+
+    Raises
+    ------
+    InputError
+        If the file is broken, or a column is missing.
+    """
+    kind = kind_of(path)
+    if kind == CSV:
+        yield from csv_blocks(path, mapping.present, problems, mapping.csv)
+        return
+    read = parquet_batches if kind == PARQUET else json_batches
+    for lines, columns in read(path, mapping, BLOCK_ROWS):
+        yield Block(lines, columns)
+
+
+def _csv_header(path: Path) -> list[str]:
+    try:
+        with open_text(path, newline="") as text:
+            return [name.strip() for name in next(csv.reader(text), [])]
+    except csv.Error as error:
+        raise InputError(f"broken CSV: {error}", str(path)) from None
+
+
+def csv_blocks(
+    path: Path,
+    chosen: Callable[[Sequence[str], str], Sequence[str]],
+    problems: Problems,
+    layout: CsvLayout = COMMAS,
+) -> Iterator[Block]:
+    """Yield the rows of a CSV file in blocks.
+
+    Parameters
+    ----------
+    path : Path
+        Plain, .gz or .xz.
+    chosen : callable
+        Return the columns to read, from the header and its place. Raise InputError if a column is
+        missing.
+    problems : Problems
+        Receives rows with too few or too many fields.
+    layout : CsvLayout
+
+    Raises
+    ------
+    InputError
+        If the file is not CSV.
+    """
+    with open_text(path, newline="") as text:
+        reader = csv.reader(text, delimiter=layout.delimiter)
+        try:
+            header = list(layout.names) or [name.strip() for name in next(reader, [])]
+            columns = chosen(header, f"{path}:1")
+            positions = [header.index(name) for name in columns]
+            for lines, rows in _row_groups(reader, len(header), positions, problems):
+                cells = zip(columns, zip(*rows, strict=True), strict=True)
+                yield Block(lines, {name: list(column) for name, column in cells})
+        except csv.Error as error:
+            raise InputError(f"broken CSV: {error}", f"{path}:{reader.line_num}") from None
+
+
+def _row_groups(
+    reader: Any, width: int, positions: list[int], problems: Problems
+) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
+    """Yield line numbers, and the fields at the positions, in groups of rows."""
+    pick = itemgetter(*positions, positions[0])  # with two or more positions, the result is a tuple
+    lines: list[int] = []
+    rows: list[tuple[str, ...]] = []
+    for fields in reader:
+        if len(fields) != width:
+            if fields:
+                problem, expected = f"has {len(fields)} fields", f"{width} as in the header"
+                problems.add(reader.line_num, problem, expected, "fields")
+            continue
+        lines.append(reader.line_num)
+        rows.append(pick(fields)[:-1])
+        if len(rows) == BLOCK_ROWS:
+            yield lines, rows
+            lines, rows = [], []
+    if rows:
+        yield lines, rows
+
+
+def word_blocks(
+    path: Path, names: Sequence[str], comment: str, problems: Problems, comments: list[str]
+) -> Iterator[Block]:
+    """Yield rows of numbers between spaces in blocks, with a column for each name.
+
+    Parameters
+    ----------
+    path : Path
+    names : sequence of str
+        Names of the columns. Rows may have further columns.
+    comment : str
+        Begin of lines that are not rows. These lines are added to ``comments``.
+    problems : Problems
+        Receives rows with too few fields, or with fields that are not numbers.
+    comments : list of str
+
+    Raises
+    ------
+    InputError
+        If the file is not a text.
+    """
+    with open_text(path, errors="replace") as text:  # old traces have comments in Latin-1
+        numbered = enumerate(text, 1)
+        while part := list(islice(numbered, BLOCK_ROWS)):
+            lines, rows = [], []
+            for number, line in part:
+                row = line.strip()
+                if row.startswith(comment):
+                    comments.append(row)
+                elif row:
+                    lines.append(number)
+                    rows.append(row)
+            if rows and "\0" in part[0][1]:
+                raise InputError("is not a text file", str(path), "a trace, plain or .gz")
+            if rows:
+                lines, table = _number_table(lines, rows, len(names), problems)
+                yield Block(lines, {n: table[:, at] for at, n in enumerate(names)})
+
+
+def _number_table(
+    lines: list[int], rows: list[str], width: int, problems: Problems
+) -> tuple[list[int], Any]:
+    """Return the numbers of valid rows, with the lines of these rows."""
+    import pandas as pd
+
+    text = "\n".join(rows)
+    try:
+        if "." in text or "e" in text or "E" in text:  # pandas 2 rounds some fractions
+            table = np.loadtxt(rows, usecols=range(width), ndmin=2, comments=None)
+        else:
+            frame = pd.read_csv(
+                io.StringIO(text),
+                sep=r"\s+",
+                header=None,
+                dtype=np.float64,
+                quoting=csv.QUOTE_NONE,
+                na_filter=False,
+                index_col=False,
+            )
+            table = frame.to_numpy()[:, :width]
+        if table.shape == (len(rows), width) and np.isfinite(table).all():
+            return lines, table
+    except (ValueError, OverflowError):
+        pass
+    valid, numbers = [], []
+    for line, row in zip(lines, rows, strict=True):
+        try:
+            numbers.append(_numbers_of(row, width))
+            valid.append(line)
+        except InputError as error:
+            problems.add(line, error.problem, error.expected, error.expected or "")
+    return valid, np.array(numbers, dtype=np.float64).reshape(len(numbers), width)
+
+
+def _numbers_of(row: str, width: int) -> list[float]:
+    fields = row.split()
+    if len(fields) < width:
+        raise InputError(f"has {len(fields)} fields", expected=f"{width} fields in every line")
+    numbers = []
+    for position, field in enumerate(fields[:width], 1):
+        try:
+            value = float(field)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError(f"field {position} is {field[:40]!r}", expected="a number")
+        numbers.append(value)
+    return numbers

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import of foreign records of jobs in any format: rows become jobs, and jobs become a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.records.alcf import read_alcf
+from rebat.records.clock import Floats, zone_of
+from rebat.records.judge import early_note
+from rebat.records.mapping import TableMapping
+from rebat.records.pbs import read_pbs
+from rebat.records.sacct import read_sacct
+from rebat.records.swf import is_partial, read_swf
+from rebat.records.table import Rows
+from rebat.records.tables import read_table
+from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
+from rebat.workloads.accounted_schedule import accounted_schedule
+from rebat.workloads.columns import TraceColumns
+from rebat.workloads.formats import ACCOUNTING, ALCF, AUTO, PBS, SACCT, SWF, TABLE, detected
+from rebat.workloads.recorded import ImportedWorkload
+from rebat.workloads.trace import TraceOptions, checked, placed, trace_options
+from rebat.workloads.trace_schedule import trace_schedule
+
+READERS: dict[str, Callable[..., Rows]] = {
+    SWF: read_swf,
+    ALCF: read_alcf,
+    SACCT: read_sacct,
+    PBS: read_pbs,
+    TABLE: read_table,
+}
+"""The reader of each format."""
+
+
+def read_jobs(path: Path, form: str = AUTO, **options: Any) -> Workload:
+    """Return the workload of a record, see `import_jobs`."""
+    return import_jobs(path, form, **options).workload
+
+
+def import_jobs(
+    path: Path,
+    form: str = AUTO,
+    *,
+    mapping: str | Path | None = None,
+    events: Path | None = None,
+    strict: bool = False,
+    schedule: bool = False,
+    **options: Any,
+) -> ImportedWorkload:
+    """Read a record of jobs as a workload.
+
+    Parameters
+    ----------
+    path : Path
+        The record, plain or .gz.
+    form : str
+        A format of `rebat.workloads.formats.ABOUT`, or "auto".
+    mapping : str or Path, optional
+        For a table: its mapping, see `rebat.records.tables.read_table`.
+    events : Path, optional
+        For accounting records: node events (``sacctmgr -P show event``). If a node fails during an
+        attempt, the attempt is cut at the failure.
+    strict : bool
+        Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
+    schedule : bool
+        Whether to return the recorded schedule as well. If the record has no node names, rebat
+        assigns nodes.
+    **options
+        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of local times.
+
+    Raises
+    ------
+    InputError
+        If a file or an option is invalid, if more than a tenth of the rows is invalid, or if no job
+        remains. The error names file and line.
+    """
+    chosen, path = trace_options(options), Path(path)
+    if form == AUTO:
+        form = TABLE if mapping is not None else detected(path)
+    more = {} if mapping is None else {"mapping": mapping}
+    rows = READERS[form](path, zone_of(chosen.tz), strict, **more)
+    if form in ACCOUNTING:
+        record: AccountedJobs | None = accounted_jobs(rows, chosen, events, strict)
+        assert record is not None
+        trace = checked(record.trace, rows.problems)
+        waits_s, cuts = record.waits_s, tuple(record.cuts.values())
+        del rows
+        record = record if schedule else None  # without a schedule, free the memory of the rows
+        done = with_wait(placed(trace, chosen), waits_s)
+        attempts = None if record is None else accounted_schedule(record, done)
+        return ImportedWorkload(done.workload, attempts, cuts)
+    trace = jobs_of_rows(rows, chosen)
+    trace = _with_notes(checked(trace, rows.problems), rows)
+    done = placed(trace, chosen)
+    return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
+
+
+def jobs_of_rows(rows: Rows, options: TraceOptions) -> TraceColumns:
+    """Return the jobs of a record that has a row for each job.
+
+    Rows that are not jobs are marked.
+    """
+    submit_s, start_s, run_s = _times(rows)
+    requested, allocated = _sizes(rows)
+    has_run = "run" in rows.numbers
+    name = Path(rows.where).name.removesuffix(".gz")
+    trace = TraceColumns(
+        name=name.rsplit(".", 1)[0] or name,
+        where=rows.where,
+        n_nodes=rows.facts.get("n_nodes"),
+        dated=rows.facts["dated"],
+        lines=rows.lines,
+        ids=rows.text("id"),
+        submit_s=submit_s,
+        start_s=start_s,
+        requested=requested,
+        allocated=allocated,
+        run_s=run_s if has_run else np.where(run_s < 0, np.nan, run_s),
+        walltime_s=rows.column("walltime"),
+        why_not=np.zeros(len(rows), dtype=np.int64),
+        users=rows.text("user"),
+        queues=rows.text("queue"),
+        extras=_extras(rows),
+        states=None if "mapping" in rows.facts else rows.text("state"),
+        machine=rows.facts.get("machine"),
+        unclear_size=rows.facts.get("unclear_size") or "",
+    )
+    if "status" in rows.numbers:
+        reason = "records of partial executions (status 2, 3, 4)"
+        return trace.marking(is_partial(rows), reason)
+    trace = trace.marking(np.isnan(submit_s), "no submission time")
+    mapping = rows.facts.get("mapping")
+    if mapping is not None:
+        trace = _marked(trace, rows, mapping)
+    trace = _with_early(trace)
+    return trace if has_run else trace.marking(run_s < 0, "end before start")
+
+
+def _with_early(trace: TraceColumns) -> TraceColumns:
+    early = trace.is_job & (trace.start_s < trace.submit_s)
+    ids = trace.ids[early].tolist()
+    return trace.noting(early_note(ids)) if ids else trace
+
+
+def _with_notes(trace: TraceColumns, rows: Rows) -> TraceColumns:
+    for note in (*rows.notes, *rows.problems.notes()):
+        trace = trace.noting(note)
+    return trace
+
+
+def _times(rows: Rows) -> tuple[Floats, Floats, Floats]:
+    """Return submission times, start times and run times in seconds. Unknown times are NaN."""
+    submit_s, start_s = rows.column("submit"), rows.column("start")
+    if "status" in rows.numbers:
+        return submit_s, start_s, rows.column("run")
+    start_s = np.where(np.isnan(start_s), submit_s + rows.column("wait"), start_s)
+    end_s = rows.column("end")
+    run_s = rows.column("run") if "run" in rows.numbers else end_s - start_s
+    start_s = np.where(np.isnan(start_s), end_s - run_s, start_s)
+    return submit_s, start_s, run_s
+
+
+def _sizes(rows: Rows) -> tuple[Floats, Floats]:
+    """Return requested and allocated nodes. Unknown numbers are 0.
+
+    If the record has only one of the two columns, it is used for both.
+    """
+    columns = [
+        np.nan_to_num(rows.column(field), nan=0.0)
+        for field in ("requested", "allocated")
+        if field in rows.numbers
+    ]
+    return columns[0], columns[-1]
+
+
+def _extras(rows: Rows) -> Any:
+    """Return account, QOS and memory of each job. Jobs with equal values share a dict."""
+    columns: dict[str, list[Any]] = {
+        field: rows.texts[field].tolist() for field in ("account", "qos") if field in rows.texts
+    }
+    if "memory" in rows.numbers:
+        memory = np.nan_to_num(rows.column("memory"), nan=-1.0)
+        columns["requested_memory_mb"] = memory.tolist()
+    if not columns:
+        return None
+    shared: dict[tuple[Any, ...], dict[str, Any]] = {}
+    extras = np.empty(len(rows), dtype=object)
+    for position, values in enumerate(zip(*columns.values(), strict=True)):
+        if values not in shared:
+            pairs = zip(columns, values, strict=True)
+            shared[values] = {name: value for name, value in pairs if value not in ("", -1.0)}
+        extras[position] = shared[values]
+    return extras
+
+
+def _marked(trace: TraceColumns, rows: Rows, mapping: TableMapping) -> TraceColumns:
+    """Mark the rows that are not jobs according to the mapping of a table."""
+    rules = mapping.columns.state
+    if rules is not None and "state" in rows.texts:
+        states = rows.text("state")
+        for names, reason in ((rules.never_ran, "never ran"), (rules.running, "no end")):
+            for state in names:
+                trace = trace.marking(states == state, f"{reason} ({state})")
+    return trace
+
+
+def check_options(form: str, events: Path | None, mapping: str | None) -> None:
+    """Check that options belong to a format.
+
+    Raises
+    ------
+    InputError
+        If an option has no effect.
+    """
+    if mapping is not None and form != TABLE:
+        raise InputError(f"has no effect with --format {form}", "--mapping", f"--format {TABLE}")
+    if events is not None and form not in ACCOUNTING:
+        expected = f"--format {' or '.join(ACCOUNTING)}"
+        raise InputError(f"has no effect with --format {form}", "--events", expected)

@@ -1,0 +1,616 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small foreign files that were once read wrongly: each with the right values."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload, duration_us
+from rebat.core.units import to_s
+from rebat.models.failures.events import down_intervals, read_events
+from rebat.models.failures.records.formats import ReaderOptions, read_record
+from rebat.platforms.simgrid_xml import read_platform
+from rebat.records.hosts import check_list, expanded, folded, sorted_names
+from rebat.workloads import batsim_json
+from rebat.workloads.importing import import_jobs
+
+US = 1_000_000
+HEADER = (
+    "JobID|JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|TimelimitRaw|"
+    "NodeList\n"
+)
+EVENTS = "NodeName|TimeStart|TimeEnd|State|StateRaw|Reason\n"
+
+
+def job(
+    name: object, submit: int, start: object, end: object, nodes: str = "n1", **more: Any
+) -> str:
+    """Return a row of sacct."""
+    run = more.get("run", 0 if isinstance(end, str) else int(end) - int(start))  # type: ignore[call-overload]
+    state, user, limit = (
+        more.get("state", "COMPLETED"),
+        more.get("user", "u"),
+        more.get("limit", 60),
+    )
+    size = len(expanded(nodes))
+    return (
+        f"{name}|{name}|{user}|std|{submit}|{start}|{end}|{run}|{state}|{size}|4|{limit}|{nodes}\n"
+    )
+
+
+def written(path: Path, *rows: str, header: str = HEADER) -> Path:
+    path.write_text(header + "".join(rows))
+    return path
+
+
+def runs(path: Path, form: str = "auto", **options: Any) -> dict[str, tuple[int, float, float]]:
+    """Return nodes, submission and run time (s) of each job."""
+    workload = import_jobs(path, form, **options).workload
+    return {
+        j.id: (j.n_nodes, to_s(j.submit_us), float(workload.profiles[j.profile]["delay"]))
+        for j in workload.jobs
+    }
+
+
+def findings(path: Path, form: str = "auto", **options: Any) -> list[str]:
+    notes = import_jobs(path, form, **options).workload.notes
+    return [note for note in notes if note.startswith("check: ")]
+
+
+def outages(
+    path: Path, form: str = "auto", **options: Any
+) -> list[tuple[str, float, float | None]]:
+    record = read_record(form, path, ReaderOptions(**options))
+    names = record.names or [str(n) for n in range(1000)]
+    return [
+        (names[n], to_s(a), None if b is None else to_s(b))
+        for n, a, b in down_intervals(record.events)
+    ]
+
+
+# ---- A: stragglers of an export
+
+
+def export(stragglers: list[int], n: int = 300) -> list[str]:
+    """Return jobs every 600 s from 10,000,000 s on, and earlier ones."""
+    early = [job(f"9{at}", at, 10_000_000, 10_003_600) for at in stragglers]
+    usual = range(10_000_000, 10_000_000 + 600 * n, 600)
+    return early + [job(i, at, at + 10, at + 300) for i, at in enumerate(usual)]
+
+
+@pytest.mark.parametrize("stragglers", [[8_000_000], [6_000_000, 7_000_000, 9_900_000], [1]])
+def test_jobs_long_before_the_record_are_left_out(tmp_path: Path, stragglers: list[int]) -> None:
+    path = written(tmp_path / "jobs.txt", *export(stragglers))
+    jobs = runs(path)
+    assert len(jobs) == 300
+    assert min(submit for _, submit, _ in jobs.values()) == 0
+    (note,) = findings(path)
+    assert note.startswith(f"check: {len(stragglers)} of {300 + len(stragglers)} jobs w")
+    assert f"9{stragglers[0]}" in note
+    assert "--all keeps them" in note
+    assert len(runs(path, all_jobs=True)) == 300 + len(stragglers)
+    assert "kept" in findings(path, all_jobs=True)[0]
+    assert len(runs(path, first_s=0.5)) == 300 + len(stragglers) - 1
+
+
+@pytest.mark.parametrize("gap", [0, 600, 5_000])
+def test_a_usual_begin_is_kept(tmp_path: Path, gap: int) -> None:
+    path = written(tmp_path / "jobs.txt", *export([10_000_000 - gap]))
+    assert len(runs(path)) == 301
+    assert findings(path) == []
+
+
+# ---- B, C, O: who is who
+
+
+def test_recycled_ids_are_other_jobs(tmp_path: Path) -> None:
+    rows = [
+        job(12, 1_500_000_000, 1_500_000_100, 1_500_003_700, "n[1-2]", user="ann"),
+        job(12, 1_600_000_000, 1_600_000_050, 1_600_000_250, "n4", user="cat"),
+    ]
+    jobs = runs(written(tmp_path / "jobs.txt", *rows))
+    assert {name: (n, run) for name, (n, _, run) in jobs.items()} == {
+        "12": (2, 3600),
+        "12-2": (1, 200),
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "pause", "n_jobs"),
+    [("COMPLETED", 86_400, 2), ("NODE_FAIL", 1, 1), ("CANCELLED", 1, 1), ("FAILED", 5_000, 2)],
+)
+def test_a_requeue_is_the_same_job(tmp_path: Path, state: str, pause: int, n_jobs: int) -> None:
+    rows = [
+        job(7, 1_500_000_000, 1_500_000_100, 1_500_000_200, state=state),
+        job(7, 1_500_000_200 + pause, 1_500_100_000, 1_500_100_700),
+    ]
+    jobs = runs(written(tmp_path / "jobs.txt", *rows))
+    assert len(jobs) == n_jobs
+    assert jobs["7"][2] == (700 if n_jobs == 1 else 100)
+
+
+MULTI = [
+    "north|" + job(500, 1_700_000_000, 1_700_000_100, 1_700_003_700, "n[1-2]", user="ann"),
+    "south|" + job(500, 1_700_000_050, 1_700_000_060, 1_700_000_660, "s3", user="bob"),
+    "north|" + job(501, 1_700_000_200, 1_700_000_300, 1_700_000_900, "n3", user="ann"),
+]
+
+
+def test_clusters_are_told_apart(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", *MULTI, header="Cluster|" + HEADER)
+    jobs = runs(path)
+    assert sorted(run for _, _, run in jobs.values()) == [600, 600, 3600]
+    assert "2 clusters (north, south)" in findings(path)[0]
+    assert sorted(runs(path, cluster="north")) == ["500", "501"]
+    with pytest.raises(InputError, match=r"no records of cluster 'east' .*one of: north, south"):
+        runs(path, cluster="east")
+    clash = [MULTI[0], MULTI[1].replace("s3", "n2")]
+    written(path, *clash, header="Cluster|" + HEADER)
+    with pytest.raises(InputError, match=r"node n2 is in the clusters .*--cluster"):
+        runs(path)
+
+
+def test_one_id_of_two_users_at_one_time_needs_the_column(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", *(row.split("|", 1)[1] for row in MULTI))
+    with pytest.raises(InputError, match=r"several clusters .*the column Cluster"):
+        runs(path)
+
+
+def test_events_of_clusters(tmp_path: Path) -> None:
+    rows = [
+        "c1|cn01|100|200|DOWN|1|x\n",
+        "c2|cn01|300|400|DOWN|1|x\n",
+        "c1|cn02|150|170|DOWN|1|x\n",
+    ]
+    path = written(tmp_path / "events.txt", *rows, header="Cluster|" + EVENTS)
+    with pytest.raises(InputError, match="node cn01 is in the clusters c1 and c2"):
+        outages(path)
+    assert sorted(outages(path, cluster="c1")) == [("cn01", 0, 100), ("cn02", 50, 70)]
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_the_latest_snapshot_of_an_attempt_is_used(tmp_path: Path, newest_first: bool) -> None:
+    final = job(5, 1_700_000_000, 1_700_000_100, 1_700_000_700)
+    running = job(5, 1_700_000_000, 1_700_000_100, "Unknown", run=50, state="RUNNING")
+    rows = [final, HEADER, running] if newest_first else [running, HEADER, final]
+    path = written(tmp_path / "jobs.txt", *rows)
+    assert runs(path) == {"5": (1, 0, 600)}
+    assert not any("dropped" in note for note in import_jobs(path).workload.notes)
+
+
+def test_a_final_state_wins_over_an_equal_end(tmp_path: Path) -> None:
+    final = job(5, 1_700_000_000, 1_700_000_100, 1_700_000_700)
+    path = written(tmp_path / "jobs.txt", final, final.replace("COMPLETED", "RUNNING"))
+    assert not any("still running" in note for note in import_jobs(path).workload.notes)
+
+
+# ---- D: PBS
+
+PBS = (
+    "01/02/2024 10:00:00;{kind};{id};user={user} queue=workq ctime={c} qtime={c} etime={e} "
+    "start={s} {more}Resource_List.ncpus=4 Resource_List.nodect=1 "
+    "Resource_List.walltime=01:00:00 exec_host=n1/0*4 exec_vnode=(n1:ncpus=4) end={end} "
+    "Exit_status=0\n"
+)
+
+
+def pbs(kind: str, name: str, c: int, s: int, end: int, **more: Any) -> str:
+    fields = {"user": "ann", "e": c, "more": ""} | more
+    return PBS.format(kind=kind, id=name, c=c, s=s, end=end, **fields)
+
+
+@pytest.mark.parametrize("start", [0, 1_704_189_610])
+def test_an_array_itself_is_no_job(tmp_path: Path, start: int) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(
+        pbs("E", "7[1].srv", 1_704_189_600, 1_704_189_610, 1_704_190_210)
+        + pbs("E", "7[2].srv", 1_704_189_600, 1_704_190_210, 1_704_190_810)
+        + pbs("E", "7[].srv", 1_704_189_600, start, 1_704_190_810, more="array_indices=1-2 ")
+    )
+    jobs = runs(path)
+    assert {name: run for name, (_, _, run) in jobs.items()} == {"7[1]": 600, "7[2]": 600}
+    assert "1 record dropped: arrays, whose jobs have their own records" in (
+        import_jobs(path).workload.notes
+    )
+
+
+def test_a_start_of_0_is_no_start_and_ids_of_pbs_are_recycled(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(
+        pbs("E", "1.srv", 1_704_189_600, 0, 1_704_190_810)
+        + pbs("E", "2.srv", 1_704_189_600, 1_704_189_700, 1_704_189_900)
+        + pbs("E", "2.srv", 1_704_289_600, 1_704_289_700, 1_704_290_700)
+    )
+    jobs = runs(path)
+    assert {name: run for name, (_, _, run) in jobs.items()} == {"2": 200, "2-2": 1000}
+
+
+# ---- waiting begins when a job is eligible
+
+
+def test_the_submission_is_the_eligible_time(tmp_path: Path) -> None:
+    header = HEADER.replace("Submit|", "Submit|Eligible|")
+    rows = [
+        job(1, 1000, 1100, 1200).replace("|1000|", "|1000|1000|"),
+        job(2, 1000, 2100, 2200).replace("|1000|", "|1000|2000|"),
+        job(3, 1000, 1500, 1600).replace("|1000|", "|1000|Unknown|"),
+        job(4, 1000, 1500, 1600).replace("|1000|", "|1000|1800|"),
+    ]
+    path = written(tmp_path / "jobs.txt", *rows, header=header)
+    jobs = {job.id: job for job in import_jobs(path).workload.jobs}
+    assert {name: job.submit_us // US for name, job in jobs.items()} == {
+        "1": 0, "2": 1000, "3": 0, "4": 500,
+    }  # fmt: skip
+    assert jobs["2"].extra["submitted"] == 0
+    assert "submitted" not in jobs["1"].extra
+    assert "2 jobs became eligible after the submission" in findings(path)[0]
+    assert {submit for _, submit, _ in runs(path, submission="submitted").values()} == {0}
+
+
+def test_etime_of_pbs(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(
+        pbs("E", "1.srv", 1_704_189_600, 1_704_189_610, 1_704_190_210)
+        + pbs("E", "2.srv", 1_704_189_600, 1_704_199_000, 1_704_199_100, e=1_704_198_600)
+    )
+    assert {name: submit for name, (_, submit, _) in runs(path).items()} == {"1": 0, "2": 9000}
+    waits = import_jobs(path).workload.machine["mean_wait_s"]  # type: ignore[index]
+    assert waits == (10 + 400) / 2
+
+
+# ---- E: node lists
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n[001-1000]", [f"n{i:03}" for i in range(1, 1001)]),
+        ("n[8-11]", ["n8", "n9", "n10", "n11"]),
+        ("r[0-1]n[098-101]", [f"r{r}n{n:03}" for r in (0, 1) for n in range(98, 102)]),
+        ("a[1,03]b,c", ["a1b", "a03b", "c"]),
+    ],
+)
+def test_lists_of_mixed_widths(text: str, names: list[str]) -> None:
+    assert check_list(text) == len(names)
+    assert expanded(text) == names
+    assert set(sorted_names([text])) == set(names)
+    assert set(expanded(folded(names))) == set(names)
+
+
+def test_a_record_with_mixed_widths(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "j.txt", job(1, 100, 110, 120, "n[001-1000]"), job(2, 100, 110, 120, "n001")
+    )
+    assert import_jobs(path).workload.n_nodes == 1000
+    rows = ["n[001-1000]|100|600|DOWN|1|x\n", "n001|1100|1600|DOWN|1|y\n"]
+    assert len(outages(written(tmp_path / "e.txt", *rows, header=EVENTS))) == 1001
+
+
+def test_a_node_list_in_a_table_is_that_many_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('node,down,up\n"n[1-3]",10,20\nn5,30,40\n')
+    assert outages(path) == [("n1", 10, 20), ("n2", 10, 20), ("n3", 10, 20), ("n5", 30, 40)]
+
+
+# ---- G, H: records that never ended
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [("next", 900.0), ("limit", 3600.0), ("drop", None), ("keep", 100_000_000.0)],
+)
+def test_a_runaway_job(tmp_path: Path, how: str, expected: float | None) -> None:
+    rows = [
+        job(1, 1_600_000_000, 1_600_000_100, "Unknown", run=100_000_000, state="RUNNING"),
+        job(2, 1_600_000_000, 1_600_001_000, 1_600_002_000),
+        job(3, 1_600_000_000, 1_600_001_000, "Unknown", "n2", run=5_000, state="RUNNING"),
+    ]
+    path = written(tmp_path / "jobs.txt", *rows)
+    jobs = runs(path, runaway=how)
+    assert (jobs["1"][2] if "1" in jobs else None) == expected
+    assert jobs["3"][2] == 5_000
+    (note,) = findings(path, runaway=how)
+    assert "(job 1)" in note
+    assert "--runaway" in note
+
+
+@pytest.mark.parametrize(
+    ("how", "end", "n_jobs"), [("next", 3_800, 3), ("drop", None, 3), ("keep", None, 1)]
+)
+def test_a_stale_event(tmp_path: Path, how: str, end: int | None, n_jobs: int) -> None:
+    zero = 1_690_000_000
+    rows = [
+        job(2, zero, zero + 100, zero + 3_700, "n1"),
+        job(4, zero, zero + 3_800, zero + 7_400, "n2"),
+        job(5, zero + 9, zero + 10_000, zero + 17_000, "n[1-2]"),
+    ]
+    path = written(tmp_path / "jobs.txt", *rows)
+    open_ = f"n2|{zero}|Unknown|DOWN*|1|Not responding\n"
+    events = written(tmp_path / "ev.txt", open_, f"n9|{zero}|Unknown|DOWN|1|dead\n", header=EVENTS)
+    assert len(runs(path, events=events, stale=how)) == n_jobs
+    (note,) = findings(path, events=events, stale=how)
+    assert "1 node event without an end" in note
+    assert "(n2)" in note
+    attempts = outages(events, attempts=path, stale=how)
+    down = {("n2", 0, None if how == "keep" else end), ("n9", 0, None)}
+    assert set(attempts) == (down if how != "drop" else {("n9", 0, None)})
+
+
+def test_the_next_event_ends_a_stale_event(tmp_path: Path) -> None:
+    rows = ["n2|100|Unknown|DOWN|1|x\n", "n2|900|950|DOWN|1|again\n"]
+    path = written(tmp_path / "ev.txt", *rows, header=EVENTS)
+    assert outages(path) == [("n2", 0, 850)]
+    assert outages(path, stale="keep") == [("n2", 0, None)]
+
+
+# ---- W: renewed nodes
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_renewed_nodes_are_not_up_together(both: bool, tmp_path: Path, capsys) -> None:
+    """The machine has four nodes, of which two are replaced after 40 jobs."""
+    zero, rows = 1_700_000_000, []
+    for i in range(80):
+        nodes = "old[1-2],n[1-2]" if i < 40 else "new[1-2],n[1-2]"
+        if both and i in (20, 60):
+            nodes = "old[1-2],new[1-2]"
+        at = zero + 1000 * i
+        rows.append(job(i, at, at + 10, at + 900, nodes))
+    path = written(tmp_path / "jobs.txt", *rows)
+    out = tmp_path / "w.json"
+    main(["workload", "import", str(path), "-o", str(out)])
+    found = [note for note in findings(path) if "not in service" in note]
+    assert len(found) == (0 if both else 1)
+    events = written(tmp_path / "ev.txt", f"n1|{zero + 5}|{zero + 6}|DOWN|1|x\n", header=EVENTS)
+    main(["failures", "import", str(events), "--workload", str(out), "-o", str(tmp_path / "f")])
+    if both:
+        return
+    assert "old[1-2]" in found[0]
+    assert "new[1-2]" in found[0]
+    names = sorted_names([json.loads(out.read_text())["machine"]["nodes"]])
+    down = {
+        (names[n], a // US, b and b // US)
+        for n, a, b in down_intervals(read_events(tmp_path / "f"))
+    }
+    assert down == {
+        ("n1", 5, 6), ("new1", 0, 40_010), ("new2", 0, 40_010),
+        ("old1", 39_900, None), ("old2", 39_900, None),
+    }  # fmt: skip
+
+
+# ---- L, P, Q: clocks
+
+
+def test_epochs_and_local_times_need_a_zone(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", job(1, 1_700_000_000, 1_700_000_100, 1_700_000_200))
+    local = "n1|2023-11-14T23:14:00|2023-11-14T23:20:00|DOWN|1|x\n"
+    events = written(tmp_path / "ev.txt", local, header=EVENTS)
+    with pytest.raises(InputError, match=r"ev\.txt: contains local times, but .*jobs\.txt.*--zone"):
+        import_jobs(path, events=events)
+    with pytest.raises(InputError, match="--zone Europe/Paris"):
+        read_record("auto", events, ReaderOptions(attempts=path))
+    assert import_jobs(path, events=events, tz="UTC").workload.n_nodes == 1
+
+
+def test_failures_and_workload_have_one_clock(tmp_path: Path, capsys) -> None:
+    local = job(1, 0, 0, 0).replace(
+        "|0|0|0|", "|2023-11-14T22:00:00|2023-11-14T22:01:00|2023-11-14T22:09:00|"
+    )
+    path = written(tmp_path / "jobs.txt", local.replace("|0|COMP", "|480|COMP"))
+    rows = "n1|2023-11-14T22:04:00|2023-11-14T22:05:00|DOWN|1|x\n"
+    events = written(tmp_path / "ev.txt", rows, header=EVENTS)
+    out = tmp_path / "w.json"
+    main(["workload", "import", str(path), "--zone", "Asia/Tokyo", "-o", str(out)])
+    main(["failures", "import", str(events), "--workload", str(out), "-o", str(tmp_path / "f")])
+    (first, *_) = read_events(tmp_path / "f")
+    assert first.at_us == 240 * US
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Paris"])
+def test_a_table_of_unix_times_begins_at_midnight(tmp_path: Path, zone: str | None) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("node,down,up\n1,1704067200,1704070800\n2,1704067300,\n")
+    shift = 3600 if zone else 0
+    assert outages(path, zone=zone) == [("1", shift, shift + 3600), ("2", shift + 100, None)]
+
+
+def test_a_table_of_seconds_is_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("node,down,up\n1,100,200\n")
+    assert outages(path) == [("1", 100, 200)]
+
+
+# ---- M, Q, R: SWF
+
+
+def swf(path: Path, header: str, *rows: str) -> Path:
+    path.write_text(header + "".join(f"{row}\n" for row in rows))
+    return path
+
+
+def swf_row(number: int, submit: int, run: str = "100", size: str = "4") -> str:
+    return f"{number} {submit} 5 {run} {size} -1 -1 {size} 200 -1 1 1 1 -1 1 -1 -1 -1"
+
+
+@pytest.mark.parametrize("text", ["93,312", "93312", "93 312", "93'312"])
+def test_groups_of_digits_are_one_number(tmp_path: Path, text: str) -> None:
+    path = swf(tmp_path / "t.swf", f"; MaxProcs: {text}\n", swf_row(1, 0))
+    assert import_jobs(path).workload.n_nodes == 93312
+
+
+@pytest.mark.parametrize("text", ["16 8", "32-64", "about 100"])
+def test_an_unclear_size_is_asked_for(tmp_path: Path, text: str) -> None:
+    path = swf(tmp_path / "t.swf", f"; MaxNodes: 4\n; MaxProcs: {text}\n", swf_row(1, 0))
+    with pytest.raises(InputError, match=rf"MaxProcs is '{text}'.*--nodes"):
+        import_jobs(path)
+    assert import_jobs(path, n_nodes=7).workload.n_nodes == 7
+
+
+def test_absolute_times_and_a_start_are_not_added(tmp_path: Path) -> None:
+    header = "; MaxProcs: 8\n; UnixStartTime: 1300000000\n"
+    path = swf(tmp_path / "t.swf", header, swf_row(1, 1_300_000_000), swf_row(2, 1_300_000_900))
+    assert len(import_jobs(path, months="2011-03").workload.jobs) == 2
+    assert "is not added" in import_jobs(path).workload.notes[0]
+    relative = swf(tmp_path / "r.swf", header, swf_row(1, 0), swf_row(2, 900))
+    assert len(import_jobs(relative, months="2011-03").workload.jobs) == 2
+
+
+def test_an_impossible_row_is_dropped_and_many_are_refused(tmp_path: Path) -> None:
+    header = "; MaxProcs: 8\n"
+    path = swf(tmp_path / "t.swf", header, swf_row(1, 0), swf_row(2, 10, "-7"), swf_row(3, 20))
+    assert set(runs(path)) == {"1", "3"}
+    note = "1 line dropped: run time of job 2 is -7 (first: line 3)"
+    assert note in import_jobs(path).workload.notes
+    with pytest.raises(InputError, match=r"t\.swf:3: run time of job 2 is -7"):
+        import_jobs(path, strict=True)
+    swf(path, header, *(swf_row(i, i, "-7" if i % 5 == 0 else "9") for i in range(1, 21)))
+    with pytest.raises(InputError, match=r":6: .*4 of 20 rows are invalid, more than a tenth"):
+        import_jobs(path)
+
+
+# ---- N, S: detection
+
+
+SACCT_TABS = (
+    "JobID\tUser\tSubmit\tStart\tEnd\tElapsedRaw\tState\tNNodes\tTimelimitRaw\tNodeList\tJobName\n"
+    "1\ta\t1700000000\t1700000100\t1700000200\t100\tCOMPLETED\t1\t60\tn1\ta b\n"
+    "2\ta\t1700000000\t1700000100\t1700000200\t100\tCOMPLETED\t1\t60\tn2\tx|y\n"
+)
+
+
+@pytest.mark.parametrize("delimiter", ["\t", "^|^", "|", ";", "||", "\x1f", ","])
+def test_delimiters_of_slurm(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text(SACCT_TABS.replace("x|y", "x y").replace("\t", delimiter))
+    assert len(import_jobs(path).workload.jobs) == 2
+    main(["workload", "import", str(path), "-o", str(tmp_path / "w.json")])
+    events = tmp_path / "ev.txt"
+    names = "Cluster\tNodeName\tTimeStart\tTimeEnd\tState\tReason\tUser\t\n"
+    text = names + "c\tn1\t100\t200\tDOWN\ta\tb\t\n"
+    events.write_text(text.replace("\t", delimiter))
+    main(["failures", "import", str(events), "-o", str(tmp_path / "f.events")])
+    assert len(read_events(tmp_path / "f.events")) == 2
+
+
+def test_a_tab_in_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "ev.txt"
+    path.write_text(
+        "Cluster\tNodeName\tTimeStart\tTimeEnd\tState\tReason\tUser\t\n"
+        "c1\tcn01\t2022-10-19T03:00:00\t2022-10-19T05:00:00\tDOWN\tNot responding\tslurm(970)\t\n"
+        "c1\tcn02\t2022-10-19T03:00:00\t2022-10-19T05:00:00\tDRAIN$\ta\tb maint\troot(0)\t\n"
+    )
+    assert outages(path) == [("cn01", 0, 7200)]
+
+
+FTA = "1\t1\t{node}\t1\thost{node}\t0\t1000000000\t1000000060\tNULL\n"
+FTA_HEADER = (
+    "event_id\tcomponent_id\tnode_id\tplatform_id\tnode_name\tevent_type\tevent_start_time\t"
+    "event_stop_time\tevent_end_reason\n"
+)
+
+
+@pytest.mark.parametrize("header", [FTA_HEADER, "#" + FTA_HEADER, "", FTA_HEADER.upper()])
+def test_headers_of_the_failure_trace_archive(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "event_trace.tab"
+    path.write_text(header + FTA.format(node=3) + FTA.format(node=4))
+    assert outages(path) == [("host3", 0, 60), ("host4", 0, 60)]
+
+
+def test_a_pipe(tmp_path: Path, capsys) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(SACCT_TABS,))
+    writer.start()
+    main(["workload", "import", str(pipe), "-o", str(tmp_path / "w.json")])
+    writer.join()
+    assert len(json.loads((tmp_path / "w.json").read_text())["jobs"]) == 2
+
+
+FOREIGN = {
+    "OAR": "Job id : 12\nName : x\nUser : u\n",
+    "SGE": "all.q:n1:users:ann:job:12:sge:0:1700000000:1700000100:1700000200:0:0:100:90\n",
+    "LSF": '"JOB_FINISH" "10.1" 1700000200 12 1001 33816578 1 1700000000 0 0 1700000100 "ann"\n',
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("command", ["workload", "failures"])
+def test_records_of_other_systems_are_refused(
+    name: str, command: str, tmp_path: Path, capsys
+) -> None:
+    path = tmp_path / "record"
+    path.write_text(FOREIGN[name])
+    with pytest.raises(SystemExit) as status:
+        main([command, "import", str(path), "-o", str(tmp_path / "out.json")])
+    assert status.value.code == 2
+    assert "its format is not recognised" in capsys.readouterr().err
+
+
+# ---- I, J, K: platforms
+
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="z" routing="Full"><host id="master_host" speed="1Gf"/>
+<host id="a" speed="100Mf"/><host id="b" speed="100Mf"/>
+<host id="pfs" speed="1Gf"><prop id="role" value="{role}"/></host></zone></platform>
+"""
+
+
+@pytest.mark.parametrize(
+    ("role", "hosts"),
+    [("storage", 2), ("energy", 2), ("compute_node", 3), ("compute_node,storage", 3)],
+)
+@pytest.mark.parametrize("begin", ["", "\n", " \n\n"])
+def test_roles_and_blank_lines(role: str, hosts: int, begin: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.xml"
+    path.write_text(begin + PLATFORM.format(role=role))
+    facts = read_platform(path)
+    assert (facts.n_hosts, facts.n_other) == (hosts, 3 - hosts)
+    assert facts.speed_flops == (1e8 if hosts == 2 else None)
+
+
+def test_the_speed_of_a_platform_is_used(tmp_path: Path) -> None:
+    from rebat.cli.simulate import _speed_flops
+
+    path = tmp_path / "p.xml"
+    computing = workload_of({"type": "parallel_homogeneous", "cpu": 1e9, "com": 0})
+    path.write_text(PLATFORM.format(role="storage"))
+    assert _speed_flops(path, [computing]) == 1e8
+    assert _speed_flops(None, [computing]) == 1e9
+    path.write_text(PLATFORM.format(role="compute_node"))
+    with pytest.raises(InputError, match=r"different speeds, but profile 'a' computes"):
+        _speed_flops(path, [computing])
+    assert _speed_flops(path, [workload_of({"type": "delay", "delay": 5})]) == 1e9
+
+
+def workload_of(profile: dict[str, Any]) -> Workload:
+    jobs = [{"id": "1", "subtime": 0, "walltime": 100, "res": 1, "profile": "a"}]
+    return batsim_json.workload_of("w", {"nb_res": 2, "jobs": jobs, "profiles": {"a": profile}})
+
+
+@pytest.mark.parametrize("kind", ["parallel_homogeneous", "ptask_homogeneous"])
+def test_computing_profiles_of_both_versions(kind: str) -> None:
+    profiles = {"a": {"type": kind, "cpu": 1e9, "com": 0}}
+    assert duration_us(profiles, "a") == US
+    assert duration_us(profiles, "a", speed_flops=1e8) == 10 * US
+    with pytest.raises(InputError, match="network model"):
+        duration_us({"a": {"type": kind, "cpu": 1e9, "com": 5}}, "a")
+
+
+# ---- starts before submissions
+
+
+def test_starts_before_submissions_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", job(1, 1000, 900, 1100), job(2, 1000, 1100, 1200))
+    (note,) = findings(path)
+    assert "1 job started before the submission (job 1)" in note
+    table = swf(tmp_path / "t.swf", "; MaxProcs: 8\n", swf_row(1, 0))
+    assert findings(table) == []
