@@ -71,9 +71,9 @@ def of_engine(workload: Workload, policies: Sequence[Any], took_s: float) -> Ite
     """Note that compiling the loop would have paid, after simulations that took this time."""
     if took_s < SLOW_S or how_of() != "auto":
         return
-    names = [one.name for one in policies if covers(workload, one) and not ready(one.point)]
-    if names:
-        command = " ".join(["rebat warmup", *names])
+    slow = [p for p in policies if covers(workload, p) and not ready(p.point)]
+    if slow:
+        command = " ".join(["rebat warmup", *(policy.name for policy in slow)])
         yield Remark("note", f"'{command}' compiles a faster loop for such runs, once per machine")
 
 
