@@ -583,12 +583,15 @@ def test_the_speed_of_a_platform_is_used(tmp_path: Path) -> None:
     path = tmp_path / "p.xml"
     computing = workload_of({"type": "parallel_homogeneous", "cpu": 1e9, "com": 0})
     path.write_text(PLATFORM.format(role="storage"))
-    assert _speed_flops(path, [computing]) == 1e8
-    assert _speed_flops(None, [computing]) == 1e9
+    assert _speed_flops(read_platform(path), [computing], str(path)) == 1e8
+    assert _speed_flops(None, [computing], "") == 1e9
     path.write_text(PLATFORM.format(role="compute_node"))
     with pytest.raises(InputError, match=r"different speeds, but profile 'a' computes"):
-        _speed_flops(path, [computing])
-    assert _speed_flops(path, [workload_of({"type": "delay", "delay": 5})]) == 1e9
+        _speed_flops(read_platform(path), [computing], str(path))
+    assert (
+        _speed_flops(read_platform(path), [workload_of({"type": "delay", "delay": 5})], str(path))
+        == 1e9
+    )
 
 
 def workload_of(profile: dict[str, Any]) -> Workload:

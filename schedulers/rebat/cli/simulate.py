@@ -179,15 +179,16 @@ def _simulate4(
             raise InputError(f"names {len(values)} files", name, expected)
     jobs = load_workload(workloads[0])
     files = [*map(read_event_file, events), EventFile([]), EventFile([])]
+    facts = _platform(options["platform"])
     engine_options = _engine_options(
         options,
-        speed_flops=_speed_flops(options["platform"], [jobs]),
+        speed_flops=_speed_flops(facts, [jobs], str(options["platform"])),
         workload_path=str(workloads[0]),
         list_resources=True,
     )
     engine = Engine(
         jobs,
-        n_nodes=_n_nodes(options, [jobs]),
+        n_nodes=_n_nodes(options, [jobs], facts),
         events=files[0].events,
         operations=files[1].events,
         options=engine_options,
@@ -227,7 +228,9 @@ def _simulate5(
     jobs = [with_failing_parts(load_workload(path)) for path in workloads]
     texts = [read_texts(path, number) for number, path in enumerate(events)]
     outages = machine_events_in(read_event_file(path).events for path in events)
-    n_nodes = _n_nodes(options, jobs)
+    facts = _platform(options["platform"])
+    n_nodes = _n_nodes(options, jobs, facts)
+    speed_flops = _speed_flops(facts, jobs, str(options["platform"]))
     with _connected(jobs, quiet, options) as (ask, on_progress):
         features = greet(ask, options["sched_cfg"])
         engine = Engine5(
@@ -237,7 +240,7 @@ def _simulate5(
             paths=[str(path.absolute()) for path in workloads],
             options=_engine_options(
                 options,
-                speed_flops=_speed_flops(options["platform"], jobs),
+                speed_flops=speed_flops,
                 dynamic_jobs=features.dynamic_registration,
                 acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
                 profile_reuse=features.profile_reuse,
@@ -274,14 +277,13 @@ def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
     return EngineOptions(**(given | more))
 
 
-def _n_nodes(options: dict[str, Any], jobs: list[Workload]) -> int:
+def _n_nodes(options: dict[str, Any], jobs: list[Workload], facts: PlatformFacts | None) -> int:
     """Return the number of hosts. Warn if the platform and the workload have different numbers."""
     from rebat.wire.workload_ids import other_machine
 
     if options["nodes"]:
         return int(options["nodes"])
     expected = max(workload.n_nodes for workload in jobs)
-    facts = _platform(options["platform"])
     if facts is None:
         return expected
     n_hosts = facts.n_hosts
@@ -312,7 +314,7 @@ def _platform(path: Path | None) -> PlatformFacts | None:
     return None if path is None else read_platform(path)
 
 
-def _speed_flops(path: Path | None, jobs: list[Workload]) -> float:
+def _speed_flops(facts: PlatformFacts | None, jobs: list[Workload], path: str) -> float:
     """Return the speed of the hosts. Without a platform, it is 1 Gf.
 
     Raises
@@ -320,7 +322,6 @@ def _speed_flops(path: Path | None, jobs: list[Workload]) -> float:
     InputError
         If the hosts have different speeds, and a profile computes.
     """
-    facts = _platform(path)
     if facts is None:
         return 1e9
     if facts.speed_flops is not None:
@@ -329,5 +330,5 @@ def _speed_flops(path: Path | None, jobs: list[Workload]) -> float:
         for name, profile in workload.profiles.items():
             if "cpu" in profile:
                 problem = f"its hosts have different speeds, but profile {name!r} computes"
-                raise InputError(problem, str(path), "hosts of equal speed, or delay profiles")
+                raise InputError(problem, path, "hosts of equal speed, or delay profiles")
     return 1e9
