@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 Intervals = npt.NDArray[np.int64]
 """Array of shape (k, 2): first and last node of each interval, ascending and not adjacent."""
 
-NO_INTERVALS: Intervals = np.empty((0, 2), dtype=np.int64)
-
 _TOKEN = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of a parsed trace to a workload: selection of jobs, correction of fields, time 0.
 
-The importers fill a ``TraceColumns`` (a column per field). ``to_workload`` converts it to a
+The importers fill a ``TraceColumns`` (a column per field). `placed` converts it to a
 workload with ``TraceOptions``, and counts dropped and changed jobs in ``Workload.notes``.
 """
 
@@ -136,11 +136,6 @@ class PlacedTrace(NamedTuple):
     workload: Workload
     jobs: TraceColumns
     origin_s: float
-
-
-def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
-    """Return the workload after applying the options to a parsed trace (see `placed`)."""
-    return placed(trace, options).workload
 
 
 def placed(trace: TraceColumns, options: TraceOptions) -> PlacedTrace:
