@@ -77,7 +77,7 @@ def test_unreadable_lines_of_slurm_are_counted_once(tmp_path: Path, capsys) -> N
     run("import", tmp_path / "events.txt", "-o", tmp_path / "s.events")
     told = capsys.readouterr().out
     assert "  23 lines read, 21 used (kinds: 21 down)" in told
-    assert "  2 dropped: the event ends before it starts (first: line 3)" in told
+    assert "  2 dropped: the outage ends before it begins (first: line 3)" in told
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 
 from rebat.core.errors import InputError
 from rebat.models.failures.events import down_intervals
-from rebat.models.failures.records.fta import read_fta
+from rebat.models.failures.records.record import Record, record_of
+from rebat.records import fta
 
 HEADER = (
     "# event_id\tcomponent_id\tnode_id\tplatform_id\tnode_name\tevent_type\tevent_start_time"
@@ -21,6 +22,10 @@ HEADER = (
 )
 ZERO = 1_000_000_000  # 2001-09-09 01:46:40 UTC
 S = 10**6
+
+
+def read_fta(path: Path, platform: int | None = None, strict: bool = False) -> Record:
+    return record_of(fta.read_fta(path, platform, strict))
 
 
 def line(
@@ -74,9 +79,8 @@ def test_one_of_several_platforms(tmp_path) -> None:
     ("bad", "match"),
     [
         ("1\t2\t3\n", "tab:3: has 3 fields"),
-        (line(1, 0, 10, 5), "tab:3: the event ends before"),
+        (line(1, 0, 10, 5), "tab:3: the outage ends before"),
         (line(1, 0, 10, "soon"), "tab:3: event_stop_time is 'soon'"),
-        (line(1, 0, 10, "nan"), "tab:3: event_stop_time is 'nan'"),
         (line(1, 0, 10, 20).replace("\t1\thost1", "\tx\thost1"), "tab:3: platform_id is 'x'"),
         (line(-1, 0, 10, 20), "tab:3: node_id is '-1'"),
     ],

@@ -11,7 +11,8 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
-from rebat.models.failures.records.lanl import read_lanl
+from rebat.models.failures.records.record import Record, record_of
+from rebat.records import lanl
 from tests.recordings import beside
 
 HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
@@ -23,6 +24,10 @@ LINES = """\
 20,512,3,1/2/2002 9:00,1/2/2002 9:05,5
 """
 REAL = "traces/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
+
+
+def read_lanl(path: Path, system: int | None) -> Record:
+    return record_of(lanl.read_lanl(path, system))
 
 
 def written(folder: Path, lines: str) -> Path:
@@ -44,7 +49,7 @@ def test_by_hand(tmp_path) -> None:
     [
         ("20,512,x,1/1/2002 10:00,1/1/2002 11:00,60", "lanl.csv:2.*nodenumz is 'x'"),
         ("20,512,1,soon,1/1/2002 11:00,60", "Prob Started is 'soon'"),
-        ("20,512,1,1/1/2002 10:00,1/1/2001 11:00,60", "ends before"),
+        ("20,512,1,1/1/2002 10:00,1/1/2001 11:00,60", "ends before it begins"),
         (
             "19,512,1,1/1/2002 10:00,1/1/2002 11:00,60\n3,9,1,1/1/2002 10:00,1/1/2002 11:00,60",
             r"--system: system 20 has no failures \(expected one of: 3, 19\)",
@@ -68,7 +73,7 @@ def test_a_system_need_not_be_given_where_there_is_one(tmp_path) -> None:
 def test_a_file_without_the_columns(tmp_path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="no column 'System'"):
+    with pytest.raises(InputError, match="no column System, nodenumz"):
         read_lanl(path, 20)
 
 

@@ -19,10 +19,16 @@ from rebat.models.failures.events import (
     read_events,
     write_events,
 )
-from rebat.models.failures.records.plain import read_plain, write_plain
+from rebat.models.failures.export import write_plain
+from rebat.models.failures.records.record import Record, record_of
 from rebat.models.failures.spans import Span, events_of_spans
+from rebat.records.down_table import read_down_table
 
 S = 10**6
+
+
+def read_plain(path: Path, strict: bool = False) -> Record:
+    return record_of(read_down_table(path, strict))
 
 
 def written(folder: Path, text: str) -> Path:
@@ -58,22 +64,22 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("", "csv:1: has no column 'node'"),
-        ("node,down\n1,2\n", "csv:1: has no column 'up'"),
+        ("", "csv:1: has no column node, down, up"),
+        ("node,down\n1,2\n", "csv:1: has no column up"),
         ("node,down,up\n", "contains no failures"),
         ("node,down,up\n,1,2\n", "csv:2: node is empty"),
-        ("node,down,up\n1,,2\n", "csv:2: down is ''"),
+        ("node,down,up\n1,,2\n", "csv:2: down is unknown"),
         ("node,down,up\n1,1,2\n1,soon,2\n", "csv:3: down is 'soon'"),
-        ("node,down,up\n1,3,2\n", "csv:2: the node is up before it is down"),
-        ("node,down,up\n1,nan,2\n", "csv:2: down is 'nan'"),
-        ("node,down,up\n1,-1,2\n", "csv:2: down is '-1'"),
-        ("node,down,up\n1,1,2024-03-01\n", "csv:2: dates have mixed formats"),
-        ("node,down,up\n1,1,2\n1,2024-03-01,\n", "csv:3: dates have mixed formats"),
+        ("node,down,up\n1,3,2\n", "csv:2: the outage ends before it begins"),
+        ("node,down,up\n1,nan,2\n", "csv:2: down is unknown"),
+        ("node,down,up\n1,-1,2\n", "csv:2: down is -1 s"),
+        ("node,down,up\n1,1,2024-03-01\n", "csv:2: up is '2024-03-01'"),
+        ("node,down,up\n1,1,2\n1,2024-03-01,\n", "csv:3: down is '2024-03-01'"),
         (
             "node,down,up\n0,2024-03-01T12:00,2024-03-01T14:00\n1,2024-03-01T12:00+05:00,\n",
-            "csv:3: dates have mixed formats",
+            "csv:3: down is '2024-03-01T12:00\\+05:00'",
         ),
-        ("node,down,up\n0,0001-01-01T00:00+14:00,\n", "csv:2: down is '0001"),
+        ("node,down,up\n0,0001-01-01T00:00+14:00,\n", "csv:2: down is -62135647200 s"),
         (f"node,down,up\n{'9' * 5000},1,2\n", "node 99999999999999999999 is too large"),
         ("node,down,up\n99999999,1,2\n", "node 99999999 is too large"),
     ],

@@ -173,9 +173,9 @@ def _import(
 ) -> None:
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
+    from rebat.models.failures.export import write_names
     from rebat.models.failures.records.detect import AUTO
     from rebat.models.failures.records.formats import ReaderOptions, read_record
-    from rebat.models.failures.records.plain import write_names
 
     if form == AUTO:
         reject_jobs(trace)
@@ -362,7 +362,7 @@ def export(events: Path, form: str, out: Path) -> None:
     from rebat.console.progress import at_work
     from rebat.models.failures.events import read_event_file, read_events
     from rebat.models.failures.events5 import write_events4, write_events5
-    from rebat.models.failures.records.plain import write_plain
+    from rebat.models.failures.export import write_plain
 
     with at_work(f"writing {out.name}"):
         if form == "csv":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import lzma
 import os
 import shutil
 import stat
@@ -20,6 +21,8 @@ from typing import IO, Any
 import msgspec
 
 from rebat.core.errors import InputError
+
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
 _LINES = 1024
 """Number of lines that are written in one step."""
@@ -166,17 +169,17 @@ def read_text(path: Path, errors: str = "strict") -> str:
 
 @contextmanager
 def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
-    """Open a text file, plain or .gz, for reading. If this fails, raise InputError.
+    """Open a text file, plain, .gz or .xz, for reading. If this fails, raise InputError.
 
     The encoding is UTF-8, with or without a byte order mark. For ``newline`` and ``errors`` see
     `open`.
     """
     try:
-        opener = gzip.open if path.suffix == ".gz" else open
+        opener = OPENERS.get(path.suffix, open)
         with opener(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors) as lines:
             yield lines
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputError(f"cannot read the file: {reason}", str(path)) from None
     except UnicodeDecodeError:
-        raise InputError("is not a text file", str(path), "UTF-8 text, plain or .gz") from None
+        raise InputError("is not a text file", str(path), "UTF-8 text, .gz or .xz") from None

@@ -6,8 +6,8 @@ Source: Argonne Leadership Computing Facility, public data, files ``ANL-ALCF-DJC
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import tzinfo
+from functools import partial
 from pathlib import Path
 
 from rebat.core.errors import InputError
@@ -18,6 +18,7 @@ from rebat.records.mapping import (
     TextColumn,
     TimeColumn,
     ValueColumn,
+    required_columns,
 )
 from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
@@ -81,7 +82,8 @@ def read_alcf(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
         If a column is missing, or the file contains no job.
     """
     problems = Problems(str(path), strict)
-    rows = read_rows(csv_blocks(path, _columns, problems), FIELDS, zone, problems)
+    columns = partial(required_columns, required=REQUIRED, optional=OPTIONAL)
+    rows = read_rows(csv_blocks(path, columns, problems), FIELDS, zone, problems)
     if not len(rows):
         problems.check(0)
         raise InputError("the log contains no job", str(path), "a line per job after the header")
@@ -89,11 +91,3 @@ def read_alcf(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     # for logs of several machines, the caller sets the number of nodes
     rows.facts |= {"n_nodes": sizes.pop() if len(sizes) == 1 else None, "dated": True}
     return rows
-
-
-def _columns(header: Sequence[str], where: str) -> list[str]:
-    missing = [name for name in REQUIRED if name not in header]
-    if missing:
-        problem = f"has no column {', '.join(missing)}"
-        raise InputError(problem, where, "the header of an ALCF job log")
-    return [name for name in (*REQUIRED, *OPTIONAL) if name in header]

@@ -135,6 +135,12 @@ def since_epoch_s(date: datetime) -> float:
     return date.timestamp() if date.tzinfo else (date - _EPOCH).total_seconds()
 
 
+def midnight_s(at_s: float, zone: tzinfo) -> float:
+    """Return midnight at the start of the day of a time, in seconds since the Unix epoch."""
+    date = datetime.fromtimestamp(at_s, zone)
+    return date.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
 def check_same_clock(files: Sequence[tuple[str, set[TimeKind]]], zone: str | None) -> None:
     """Check that the times of several files can be compared.
 

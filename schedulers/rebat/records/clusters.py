@@ -55,8 +55,8 @@ def check_clusters(lists: Mapping[str, set[str]], where: str) -> None:
         If a name is in two clusters.
     """
     clusters: dict[str, str] = {}
-    for cluster, texts in lists.items() if len(lists) > 1 else ():
-        for name in {name for text in texts for name in expanded(text)}:
+    for cluster, texts in sorted(lists.items()) if len(lists) > 1 else ():
+        for name in sorted({name for text in texts for name in expanded(text)}):
             other = clusters.setdefault(name, cluster)
             if other != cluster:
                 raise InputError(

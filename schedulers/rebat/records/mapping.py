@@ -158,10 +158,20 @@ class RecordedMachine(Struct, frozen=True, kw_only=True):
 
 
 class CsvLayout(Struct, frozen=True, kw_only=True):
-    """Layout of CSV files: the delimiter, and the names of the columns if there is no header."""
+    """Layout of CSV files.
+
+    Attributes
+    ----------
+    delimiter : str
+    names : tuple of str
+        Names of the columns if the file has no header.
+    comment : str
+        Begin of lines that are not rows.
+    """
 
     delimiter: Annotated[str, Meta(min_length=1, max_length=1)] = ","
     names: tuple[str, ...] = ()
+    comment: str = ""
 
 
 class TableMapping(Struct, frozen=True, kw_only=True):
@@ -206,18 +216,26 @@ class TableMapping(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*columns, *self.where)))
 
     def present(self, header: Sequence[str], where: str) -> list[str]:
-        """Return the columns to read from a table with this header.
+        """Return the columns to read from a table with this header."""
+        return required_columns(header, where, self.required, self.read)
 
-        Raises
-        ------
-        InputError
-            If a required column is missing, or the header contains a duplicate column.
-        """
-        missing = [name for name in self.required if name not in header]
-        if missing:
-            expected = f"the columns {', '.join(self.required)}"
-            raise InputError(f"has no column {', '.join(missing)}", where, expected)
-        for name in self.read:
-            if header.count(name) > 1:
-                raise InputError(f"has {header.count(name)} columns {name}", where, "one")
-        return [name for name in self.read if name in header]
+
+def required_columns(
+    header: Sequence[str], where: str, required: Sequence[str], optional: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns to read from a table with this header.
+
+    Raises
+    ------
+    InputError
+        If a required column is missing, or if the header contains a column several times.
+    """
+    missing = [name for name in required if name not in header]
+    if missing:
+        expected = f"the columns {', '.join(required)}"
+        raise InputError(f"has no column {', '.join(missing)}", where, expected)
+    columns = [name for name in dict.fromkeys((*required, *optional)) if name in header]
+    for name in columns:
+        if header.count(name) > 1:
+            raise InputError(f"has {header.count(name)} columns {name}", where, "one")
+    return columns

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import tzinfo
 from pathlib import Path
@@ -14,10 +13,12 @@ from rebat.core.errors import InputError
 from rebat.records.clock import Clock, TimeKind
 from rebat.records.clusters import check_clusters
 from rebat.records.hosts import check_list, expanded, sorted_names
+from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
+from rebat.records.outages import drop, read_outages
 from rebat.records.problems import Problems
 from rebat.records.sacct import EXPORT_EVENTS
-from rebat.records.slurm_rows import header_of, joined_rows
-from rebat.records.sources import opened
+from rebat.records.slurm_rows import header_of, slurm_blocks
+from rebat.records.sources import Block, opened
 from rebat.records.values import UNSET, number
 
 BASE_STATE = 15
@@ -25,6 +26,10 @@ BASE_STATE = 15
 
 DOWN, FAIL, REBOOT = 1, 8192, 1 << 20
 """Base state of a node that is down, and the flags of failed and rebooting nodes."""
+
+
+FAILURES = frozenset(("down", "fail", "reboot"))
+"""The kinds of events that are failures."""
 
 
 class DownRow(NamedTuple):
@@ -38,6 +43,42 @@ class DownRow(NamedTuple):
     up_s: float
     kind: str
     reason: str
+
+
+def _kind(states: str) -> str:
+    """Return the kind of an event (one of `FAILURES`), or the reason why it is no failure."""
+    state, _, raw = states.upper().rpartition(" ")
+    if raw:
+        value = int(number(raw))
+        if value & BASE_STATE == DOWN:
+            return "reboot" if value & REBOOT else "down"
+        if value & FAIL:
+            return "fail"
+    elif state.startswith("DOWN"):
+        return "down"
+    elif state.startswith(("FAIL", "BOOT")):
+        return "fail" if state.startswith("FAIL") else "reboot"
+    if state.startswith("UNK"):
+        return "an unknown state at the start of the daemons"
+    return "a drain, which kills no job" if state.startswith("DR") else "no failure"
+
+
+def _hosts(text: str) -> str:
+    node = text.strip()
+    if node in UNSET:
+        return ""
+    check_list(node)
+    return node
+
+
+FIELDS: Fields = {
+    "cluster": (TextColumn(column="cluster"),),
+    "hosts": (ValueColumn(column="nodename", convert=_hosts, default=""),),
+    "kind": (ValueColumn(column="states", convert=_kind, default=""),),
+    "down": (TimeColumn(column="timestart", unit="any"),),
+    "up": (TimeColumn(column="timeend", unit="any"),),
+    "reason": (TextColumn(column="reason"),),
+}
 
 
 class NodeEvents(NamedTuple):
@@ -91,35 +132,43 @@ def read_node_events(
         rows is invalid, or if a node name occurs in several clusters.
     """
     where = str(path)
-    clock, problems = Clock(zone), Problems(where, strict)
-    rows: list[DownRow] = []
-    lists: dict[str, set[str]] = {}
-    dropped: Counter[str] = Counter()
+    problems = Problems(where, strict)
     with opened(path) as text:
         delimiter, names = header_of(
             text.readline(1_000_000), where, f"the output of: {EXPORT_EVENTS}"
         )
         _check_columns(names, where)
-        header = list(names)
         names = [{"start": "timestart", "end": "timeend"}.get(name, name) for name in names]
-        plausible = _plausibility(names, clock)
-        for line, values in joined_rows(text, delimiter, names, plausible, problems):
-            fields = dict(zip(names, values, strict=True))
-            if [value.strip().lower() for value in values] == header:
-                continue
-            if cluster is not None and fields.get("cluster") != cluster:
-                dropped["of other clusters"] += 1
-                continue
-            try:
-                _add(
-                    fields, clock, rows, lists.setdefault(fields.get("cluster", ""), set()), dropped
-                )
-            except InputError as error:
-                problems.add(line, error.problem, error.expected, error.expected or "")
-    problems.check(len(rows) + dropped.total())
+        plausible = _plausibility(names, Clock(zone))
+        blocks = map(_with_states, slurm_blocks(text, delimiter, names, plausible, problems))
+        rows = read_outages(blocks, FIELDS, problems, zone)
+    if cluster is not None:
+        rows = drop(rows, rows.text("cluster") != cluster, "of other clusters")
+    rows = drop(rows, rows.text("hosts") == "", "the size of the cluster")
+    lists: defaultdict[str, set[str]] = defaultdict(set)
+    for name, hosts in set(zip(rows.text("cluster"), rows.text("hosts"), strict=True)):
+        lists[name].add(hosts)
     check_clusters(lists, where)
-    names_in_order = sorted_names(set().union(*lists.values()))
-    return NodeEvents(rows, names_in_order, dropped, problems, clock.kinds)
+    every = sorted_names(set().union(*lists.values()))
+    for kind in sorted(set(rows.text("kind").tolist()) - FAILURES):
+        rows = drop(rows, rows.text("kind") == kind, kind)
+    columns = (rows.text("hosts"), rows.column("down"), rows.column("up"), rows.text("kind"))
+    downs = [
+        DownRow(name, down_s, up_s, kind, reason)
+        for hosts, down_s, up_s, kind, reason in zip(
+            *(column.tolist() for column in (*columns, rows.text("reason"))), strict=True
+        )
+        for name in expanded(hosts)
+    ]
+    return NodeEvents(downs, every, rows.dropped, problems, rows.clock.kinds)
+
+
+def _with_states(block: Block) -> Block:
+    """Add the column ``states``: State and StateRaw, separated by a space."""
+    none = [""] * len(block.lines)
+    cells = (block.columns.get(name, none) for name in ("state", "stateraw"))
+    states = [f"{state} {raw}" for state, raw in zip(*cells, strict=True)]
+    return Block(block.lines, {**block.columns, "states": states})
 
 
 def _check_columns(names: list[str], where: str) -> None:
@@ -141,60 +190,10 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
 
     def plausible(fields: list[str]) -> bool:
         try:
-            _seconds(clock, fields[start])
-            _seconds(clock, fields[end])
+            clock.parsed(fields[start], UNSET)
+            clock.parsed(fields[end], UNSET)
         except InputError:
             return False
         return True
 
     return plausible
-
-
-def _add(
-    fields: dict[str, str],
-    clock: Clock,
-    rows: list[DownRow],
-    lists: set[str],
-    dropped: Counter[str],
-) -> None:
-    node = fields["nodename"].strip()
-    if node in UNSET:
-        dropped["the size of the cluster"] += 1
-        return
-    check_list(node)
-    lists.add(node)
-    kind = _kind(fields)
-    if kind not in ("down", "fail", "reboot"):
-        dropped[kind] += 1
-        return
-    down_s, up_s = _seconds(clock, fields["timestart"]), _seconds(clock, fields["timeend"])
-    if math.isnan(down_s):
-        raise InputError("the event has no start", expected="a time in column Start")
-    if up_s < down_s:
-        raise InputError("the event ends before it starts", expected="End after Start")
-    up_s = math.inf if math.isnan(up_s) else up_s
-    reason = fields.get("reason", "")
-    rows.extend(DownRow(name, down_s, up_s, kind, reason) for name in expanded(node))
-
-
-def _seconds(clock: Clock, text: str) -> float:
-    return clock.parsed(text, UNSET)
-
-
-def _kind(fields: dict[str, str]) -> str:
-    """Return the kind of an event (down, fail or reboot), or the reason why it is no failure."""
-    state = fields.get("state", "").upper()
-    raw = fields.get("stateraw", "")
-    if raw:
-        value = int(number(raw))
-        if value & BASE_STATE == DOWN:
-            return "reboot" if value & REBOOT else "down"
-        if value & FAIL:
-            return "fail"
-    elif state.startswith("DOWN"):
-        return "down"
-    elif state.startswith(("FAIL", "BOOT")):
-        return "fail" if state.startswith("FAIL") else "reboot"
-    if state.startswith("UNK"):
-        return "an unknown state at the start of the daemons"
-    return "a drain, which kills no job" if state.startswith("DR") else "no failure"

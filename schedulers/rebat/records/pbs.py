@@ -21,7 +21,7 @@ from rebat.records.cells import Place
 from rebat.records.mapping import Fields, TextColumn, ValueColumn
 from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
-from rebat.records.sources import BLOCK_ROWS, Block, opened
+from rebat.records.sources import blocks_of, opened
 from rebat.records.table import Rows
 from rebat.records.values import count, duration_s, memory_mb, number
 
@@ -84,9 +84,8 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     """
     problems, log = Problems(str(path), strict), _Log()
     with opened(path) as text:
-        rows = read_rows(
-            _blocks(log.attempts(text, problems)), FIELDS, zone, problems, check_ids=False
-        )
+        blocks = blocks_of(log.attempts(text, problems), _COLUMNS)
+        rows = read_rows(blocks, FIELDS, zone, problems, check_ids=False)
     rows.clock.kinds.add("epoch")
     rows.facts["submitted_once"] = True
     rows.dropped += log.dropped
@@ -96,20 +95,6 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
         problems.check(0)
         raise InputError("contains no job", problems.where, "accounting records of OpenPBS")
     return rows
-
-
-def _blocks(attempts: Iterable[tuple[int, Values]]) -> Iterator[Block]:
-    lines: list[int] = []
-    columns: dict[str, list[str]] = {name: [] for name in _COLUMNS}
-    for line, values in attempts:
-        lines.append(line)
-        for name, cells in columns.items():
-            cells.append(values.get(name, ""))
-        if len(lines) == BLOCK_ROWS:
-            yield Block(lines, dict(columns))
-            lines, columns = [], {name: [] for name in _COLUMNS}
-    if lines:
-        yield Block(lines, dict(columns))
 
 
 class _Log:

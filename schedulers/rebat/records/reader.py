@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import tzinfo
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,8 @@ import numpy.typing as npt
 
 from rebat.records.cells import (
     Cells,
-    Lengths,
     Place,
     TimeReader,
-    Timestamps,
     converted,
     numbers,
     objects,
@@ -39,7 +36,7 @@ from rebat.records.mapping import (
     ValueColumn,
 )
 from rebat.records.problems import Problems
-from rebat.records.sources import Block
+from rebat.records.sources import Block, chosen_rows
 from rebat.records.table import Rows
 
 REFUSED = frozenset("(),|}!")
@@ -173,18 +170,7 @@ def _selected(block: Block, where: Where, path: str) -> Block:
     for name, wanted in where.items():
         values = (wanted,) if isinstance(wanted, str) else wanted
         mask &= np.isin(texts(block.columns[name], TextColumn(column=name), place), values)
-    if mask.all():
-        return block
-    taken = {name: _taken(cells, mask) for name, cells in block.columns.items()}
-    return Block(list(compress(block.lines, mask)), taken)
-
-
-def _taken(cells: Cells, mask: Any) -> Cells:
-    if isinstance(cells, list):
-        return list(compress(cells, mask))
-    if isinstance(cells, Timestamps):
-        return Timestamps(cells.seconds[mask], cells.zoned)
-    return Lengths(cells.seconds[mask]) if isinstance(cells, Lengths) else cells[mask]
+    return block if mask.all() else chosen_rows(block, mask)
 
 
 def _check_ids(ids: list[str], column: str, place: Place) -> None:

@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from pathlib import Path
 from typing import IO
@@ -19,7 +19,7 @@ import numpy as np
 
 from rebat.core.counted import counted
 from rebat.core.errors import InputError
-from rebat.records.cells import Cells, Place
+from rebat.records.cells import Place
 from rebat.records.clock import Clock, Floats
 from rebat.records.hosts import check_list, number_of
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
@@ -27,7 +27,7 @@ from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
 from rebat.records.sacct_json import json_rows
 from rebat.records.slurm_rows import header_of, slurm_blocks
-from rebat.records.sources import BLOCK_ROWS, Block, opened
+from rebat.records.sources import Block, blocks_of, opened, without
 from rebat.records.table import Rows
 from rebat.records.values import (
     UNSET,
@@ -135,10 +135,10 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     with opened(path) as text:
         first = text.readline(1_000_000)
         if first.lstrip().startswith("{"):
-            blocks = _json_blocks(itertools.chain([first], text), str(path))
+            blocks = blocks_of(json_rows([first, *text], str(path)))
         else:
             blocks = _parsable(text, first, Clock(zone), problems)
-        rows = read_rows(_jobs(blocks, dropped), FIELDS, zone, problems, check_ids=False)
+        rows = read_rows(without(blocks, _steps, dropped), FIELDS, zone, problems, check_ids=False)
     rows.dropped += dropped
     rows = _checked(rows)
     rows.notes += [*problems.notes(), *_contradictions(rows), *_repeated_hours(rows.clock)]
@@ -148,27 +148,9 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     return rows
 
 
-def _jobs(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
-    """Leave out the steps of jobs."""
-    for block in blocks:
-        ids = [*map(str, block.columns.get("jobid") or block.columns["jobidraw"])]
-        if "." not in "".join(ids):
-            yield block
-            continue
-        places = [at for at, job in enumerate(ids) if "." not in job]
-        dropped["steps of jobs"] += len(ids) - len(places)
-        columns: dict[str, Cells] = {
-            name: [str(cells[at]) for at in places] for name, cells in block.columns.items()
-        }
-        yield Block([block.lines[at] for at in places], columns)
-
-
-def _json_blocks(lines: Iterable[str], where: str) -> Iterator[Block]:
-    rows = json_rows(lines, where)
-    while part := list(itertools.islice(rows, BLOCK_ROWS)):
-        names = list(part[0][1])
-        columns: dict[str, Cells] = {name: [fields[name] for _, fields in part] for name in names}
-        yield Block([position for position, _ in part], columns)
+def _steps(block: Block) -> list[str]:
+    ids = block.columns.get("jobid") or block.columns["jobidraw"]
+    return ["steps of jobs" if "." in str(job) else "" for job in ids]
 
 
 def _parsable(text: IO[str], first: str, clock: Clock, problems: Problems) -> Iterator[Block]:

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import lzma
 import math
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,8 +21,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.files import open_text
-from rebat.records.cells import Cells
+from rebat.core.files import OPENERS, open_text
+from rebat.records.cells import Cells, Lengths, Timestamps
 from rebat.records.json_source import json_batches, json_header
 from rebat.records.mapping import CsvLayout, TableMapping
 from rebat.records.parquet_source import parquet_batches, parquet_header
@@ -31,8 +31,6 @@ from rebat.records.problems import Problems
 BLOCK_ROWS = 65_536
 
 COMMAS = CsvLayout()
-
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 PARQUET, JSON, CSV = "Parquet", "JSON", "CSV"
 
@@ -44,8 +42,7 @@ class Block(NamedTuple):
     columns: dict[str, Cells]
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[str]]:
+def opened(path: Path) -> AbstractContextManager[IO[str]]:
     """Open a text file, plain, .gz or .xz, without conversion of line ends.
 
     Bytes that are not UTF-8 are replaced.
@@ -55,16 +52,56 @@ def opened(path: Path) -> Iterator[IO[str]]:
     InputError
         If the file cannot be read.
     """
-    if path.suffix != ".xz":
-        with open_text(path, newline="\n", errors="replace") as text:
-            yield text
-        return
-    try:
-        with lzma.open(path, "rt", newline="\n", encoding="utf-8-sig", errors="replace") as text:
-            yield text
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError(f"cannot read the file: {reason}", str(path)) from None
+    return open_text(path, newline="\n", errors="replace")
+
+
+def without(
+    blocks: Iterable[Block], reasons: Callable[[Block], Sequence[str]], dropped: Counter[str]
+) -> Iterator[Block]:
+    """Leave out rows.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+    reasons : callable
+        Return for each row of a block the reason why it is left out, or an empty text.
+    dropped : Counter
+        Receives the number of rows by reason.
+    """
+    for block in blocks:
+        why = reasons(block)
+        dropped.update(filter(None, why))
+        mask = np.array([not reason for reason in why], dtype=np.bool_)
+        if mask.any():
+            yield block if mask.all() else chosen_rows(block, mask)
+
+
+def chosen_rows(block: Block, mask: Any) -> Block:
+    """Return the rows of a block that a mask selects."""
+    taken = {name: _chosen(cells, mask) for name, cells in block.columns.items()}
+    return Block(list(compress(block.lines, mask)), taken)
+
+
+def _chosen(cells: Cells, mask: Any) -> Cells:
+    if isinstance(cells, list):
+        return list(compress(cells, mask))
+    if isinstance(cells, Timestamps):
+        return Timestamps(cells.seconds[mask], cells.zoned)
+    return Lengths(cells.seconds[mask]) if isinstance(cells, Lengths) else cells[mask]
+
+
+def blocks_of(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], names: Sequence[str] = ()
+) -> Iterator[Block]:
+    """Yield rows, each with its line number and its values by column, in blocks of columns.
+
+    The default of ``names`` are the columns of the first row.
+    """
+    rows = iter(rows)
+    while part := list(islice(rows, BLOCK_ROWS)):
+        names = names or list(part[0][1])
+        columns: dict[str, Cells] = {n: [row.get(n, "") for _, row in part] for n in names}
+        yield Block([line for line, _ in part], columns)
 
 
 @contextmanager
@@ -108,10 +145,10 @@ def kind_of(path: Path) -> str:
         If the file cannot be read.
     """
     try:
-        opener = _OPENERS.get(path.suffix, open)
+        opener = OPENERS.get(path.suffix, open)
         with opener(path, "rb") as file:
             start = file.read(4096)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read the file: {reason}", str(path)) from None
     if start.startswith(b"PAR1"):
@@ -174,6 +211,8 @@ def csv_blocks(
         Receives rows with too few or too many fields.
     layout : CsvLayout
 
+    Rows that repeat the header are left out.
+
     Raises
     ------
     InputError
@@ -184,8 +223,7 @@ def csv_blocks(
         try:
             header = list(layout.names) or [name.strip() for name in next(reader, [])]
             columns = chosen(header, f"{path}:1")
-            positions = [header.index(name) for name in columns]
-            for lines, rows in _row_groups(reader, len(header), positions, problems):
+            for lines, rows in _row_groups(reader, header, columns, layout, problems):
                 cells = zip(columns, zip(*rows, strict=True), strict=True)
                 yield Block(lines, {name: list(column) for name, column in cells})
         except csv.Error as error:
@@ -193,17 +231,24 @@ def csv_blocks(
 
 
 def _row_groups(
-    reader: Any, width: int, positions: list[int], problems: Problems
+    reader: Any, header: list[str], columns: Sequence[str], layout: CsvLayout, problems: Problems
 ) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
-    """Yield line numbers, and the fields at the positions, in groups of rows."""
+    """Yield line numbers, and the fields of the columns, in groups of rows."""
+    positions, width = [header.index(name) for name in columns], len(header)
+    names = [name.lower() for name in header]
     pick = itemgetter(*positions, positions[0])  # with two or more positions, the result is a tuple
     lines: list[int] = []
     rows: list[tuple[str, ...]] = []
     for fields in reader:
+        if layout.comment and fields and fields[0].startswith(layout.comment):
+            continue
         if len(fields) != width:
             if fields:
-                problem, expected = f"has {len(fields)} fields", f"{width} as in the header"
-                problems.add(reader.line_num, problem, expected, "fields")
+                expected = ": " + ", ".join(header) if layout.names else " as in the header"
+                problem = f"has {len(fields)} fields"
+                problems.add(reader.line_num, problem, f"{width}{expected}", "fields")
+            continue
+        if fields[0].strip().lower() == names[0] and [f.strip().lower() for f in fields] == names:
             continue
         lines.append(reader.line_num)
         rows.append(pick(fields)[:-1])

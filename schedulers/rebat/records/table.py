@@ -16,6 +16,7 @@ from rebat.records.host_lists import HostLists
 from rebat.records.problems import Problems
 
 Objects = npt.NDArray[np.object_]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass

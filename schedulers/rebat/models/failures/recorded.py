@@ -16,7 +16,7 @@ from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
 from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions, read_record
-from rebat.models.failures.records.mira_ras import MAINTAINED, Maintained
+from rebat.models.failures.records.mira import MAINTAINED, Maintained
 from rebat.models.failures.spans import merged_events, outages_of
 
 

@@ -14,15 +14,14 @@ import msgspec
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.models.failures.records.detect import AUTO, EVENTS, detected
-from rebat.models.failures.records.fta import read_fta
-from rebat.models.failures.records.lanl import read_lanl
-from rebat.models.failures.records.maintenance import read_periods
-from rebat.models.failures.records.mira_ras import Maintained, read_mira_ras
+from rebat.models.failures.records.mira import Maintained, mira_record
 from rebat.models.failures.records.node_fail import read_node_fail
-from rebat.models.failures.records.plain import read_plain
-from rebat.models.failures.records.record import Record
+from rebat.models.failures.records.record import Record, record_of
 from rebat.models.failures.records.slurm import EventOptions, read_sacctmgr
 from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_merged
+from rebat.records.down_table import read_down_table
+from rebat.records.fta import read_fta
+from rebat.records.lanl import read_lanl
 from rebat.records.node_events import DownRow
 
 
@@ -58,22 +57,19 @@ class Format(NamedTuple):
 
 
 def _lanl(path: Path, options: ReaderOptions) -> Record:
-    return read_lanl(path, options.system, bool(options.strict))
+    return record_of(read_lanl(path, options.system, bool(options.strict)))
 
 
 def _mira_ras(path: Path, options: ReaderOptions) -> Record:
     downtime_s = 3600.0 if options.downtime_s is None else options.downtime_s
-    if options.maintenance is None:
-        if options.maintained is not None:
-            raise InputError("has no effect", "--maintained", "--maintenance as well")
-        return read_mira_ras(path, downtime_s, strict=bool(options.strict))
-    periods = read_periods(options.maintenance)
+    if options.maintenance is None and options.maintained is not None:
+        raise InputError("has no effect", "--maintained", "--maintenance as well")
     maintained = options.maintained or "leave-out"
-    return read_mira_ras(path, downtime_s, periods, maintained, bool(options.strict))
+    return mira_record(path, downtime_s, options.maintenance, maintained, bool(options.strict))
 
 
 def _fta(path: Path, options: ReaderOptions) -> Record:
-    return read_fta(path, options.platform, bool(options.strict))
+    return record_of(read_fta(path, options.platform, bool(options.strict)))
 
 
 def _sacctmgr(path: Path, options: ReaderOptions) -> Record:
@@ -104,7 +100,7 @@ def _sacct(path: Path, options: ReaderOptions) -> Record:
 
 
 def _csv(path: Path, options: ReaderOptions) -> Record:
-    return read_plain(path, bool(options.strict), options.zone)
+    return record_of(read_down_table(path, bool(options.strict), options.zone))
 
 
 FORMATS = {

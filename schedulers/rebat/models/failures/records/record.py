@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import IO
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
 from rebat.core.errors import InputError
-from rebat.core.files import open_text
+from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import events_of
 from rebat.models.failures.spans import Span, joined, merged_events, single, together
+from rebat.records.hosts import expanded
+from rebat.records.table import Rows
 
 
 class Record(msgspec.Struct, frozen=True, eq=False):
@@ -95,36 +95,54 @@ class Lines:
         )
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[str]]:
-    """Open a text file, plain, .gz or .xz, without conversion of line ends.
+def record_of(
+    rows: Rows,
+    nodes: Sequence[Iterable[int]] | None = None,
+    shortest_us: int = 0,
+) -> Record:
+    """Return the record of outages that a reader returned.
+
+    Parameters
+    ----------
+    rows : Rows
+        ``down`` and ``up`` in seconds; the facts ``zero_s`` (time 0), ``zone``, ``n_nodes`` and
+        ``names`` are optional. ``kind`` contains the part that fails (default: a node).
+    nodes : sequence of iterables of int, optional
+        Nodes of each outage. By default, they are in the column ``node``, or named in ``hosts``.
+    shortest_us : int
+        Minimum duration of an outage.
 
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If there are no outages.
     """
-    if path.suffix != ".xz":
-        with open_text(path, newline="") as text:
-            yield text
-        return
-    import lzma
+    lines, facts = Lines(), rows.facts
+    if not len(rows):
+        raise InputError("contains no failures", rows.where, "an outage of a node per row")
+    lines.dropped += rows.problems.reasons() + rows.dropped
+    lines.taken.update(rows.text("kind").tolist() if "kind" in rows.texts else ["node"] * len(rows))
+    if nodes is None:
+        nodes = _nodes(rows)
+    zero_s = float(facts.get("zero_s", 0.0))
+    down_us = [to_us(at - zero_s) for at in rows.column("down").tolist()]
+    up_us = [
+        FOREVER_US if math.isinf(at) else to_us(at - zero_s) for at in rows.column("up").tolist()
+    ]
+    spans = [
+        Span(node, down, max(up, down + shortest_us))
+        for members, down, up in zip(nodes, down_us, up_us, strict=True)
+        for node in members
+    ]
+    origin = None
+    if "zero_s" in facts:
+        origin = datetime.fromtimestamp(zero_s, facts.get("zone", UTC)).replace(tzinfo=None)
+    names = facts.get("names", ())
+    return lines.record(spans, origin, facts.get("n_nodes") or len(names) or None, names)
 
-    try:
-        with lzma.open(path, "rt", newline="", encoding="utf-8-sig") as text:
-            yield text
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError(f"cannot read the file: {reason}", str(path)) from None
-    except UnicodeDecodeError:
-        raise InputError("is not a text file", str(path), "UTF-8 text, .gz or .xz") from None
 
-
-def us_between(first: datetime, date: datetime) -> int:
-    """Return the number of microseconds between two dates."""
-    return (date - first) // timedelta(microseconds=1)
-
-
-def midnight(date: datetime) -> datetime:
-    """Return midnight at the start of the day of a date."""
-    return date.replace(hour=0, minute=0, second=0, microsecond=0)
+def _nodes(rows: Rows) -> list[list[int]]:
+    if "node" in rows.numbers:
+        return [[int(node)] for node in rows.column("node").tolist()]
+    numbers = {name: number for number, name in enumerate(rows.facts["names"])}
+    return [[numbers[name] for name in expanded(text)] for text in rows.text("hosts").tolist()]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the Failure Trace Archive: ``event_trace.tab``.
+
+Source: Kondo, Javadi, Iosup, Epema, "The Failure Trace Archive: enabling comparative analysis of
+failures in diverse distributed systems", CCGrid 2010, and the format's own description. Times are
+seconds since the Unix epoch. Event type 0 is unavailability, 1 availability. Lines that begin with
+``#`` are comments. A line with the names of the columns is left out.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from rebat.core.errors import InputError
+from rebat.records.mapping import (
+    CsvLayout,
+    Fields,
+    TextColumn,
+    TimeColumn,
+    ValueColumn,
+    required_columns,
+)
+from rebat.records.outages import drop, read_outages
+from rebat.records.problems import Problems
+from rebat.records.sources import csv_blocks
+from rebat.records.table import Rows
+
+COLUMNS = (
+    "event_id", "component_id", "node_id", "platform_id", "node_name", "event_type",
+    "event_start_time", "event_stop_time", "event_end_reason",
+)  # fmt: skip
+
+UNAVAILABLE, AVAILABLE = "0", "1"
+
+
+def _id(name: str, text: str) -> str:
+    text = text.strip()
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        raise InputError(f"{name} is {text[:40]!r}", expected="a whole number")
+    return str(int(text))
+
+
+def _id_column(name: str) -> ValueColumn:
+    return ValueColumn(column=name, convert=partial(_id, name), default="")
+
+
+FIELDS: Fields = {
+    "node": (_id_column("node_id"),),
+    "platform": (_id_column("platform_id"),),
+    "name": (TextColumn(column="node_name"),),
+    "type": (TextColumn(column="event_type"),),
+    "down": (TimeColumn(column="event_start_time", unit="s"),),
+    "up": (TimeColumn(column="event_stop_time", unit="s"),),
+}
+
+
+def read_fta(path: Path, platform: int | None = None, strict: bool = False) -> Rows:
+    """Read the outages of nodes. Time 0 is the start time in the first line.
+
+    A node is down while any of its components is unavailable. All nodes in the table are numbered
+    from 0 in the order of their node_id, even if they never fail.
+
+    Parameters
+    ----------
+    path : Path
+        The table, plain, .gz or .xz.
+    platform : int, optional
+        The platform_id. It is required if the table has several platforms.
+    strict : bool
+        Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
+
+    Raises
+    ------
+    InputError
+        If more than a tenth of the rows is invalid (the error names the first), if the table has
+        several platforms and ``platform`` is not set, or if it has no outages.
+    """
+    problems, layout = (
+        Problems(str(path), strict),
+        CsvLayout(delimiter="\t", names=COLUMNS, comment="#"),
+    )
+    columns = partial(required_columns, required=COLUMNS[2:8])
+    rows = _of_platform(
+        read_outages(csv_blocks(path, columns, problems, layout), FIELDS, problems), platform
+    )
+    names = dict(zip(rows.text("node").tolist(), rows.text("name").tolist(), strict=True))
+    order = sorted(names, key=int)
+    rows.facts["names"] = tuple(names[node] or node for node in order)
+    rows.facts["zero_s"] = rows.column("down").min(initial=np.inf)
+    numbers = {node: float(number) for number, node in enumerate(order)}
+    rows.numbers["node"] = np.array([numbers[node] for node in rows.text("node")])
+    for kind in sorted(set(rows.text("type").tolist()) - {UNAVAILABLE}):
+        reason = "available" if kind == AVAILABLE else f"event type {kind}"
+        rows = drop(rows, rows.text("type") == kind, reason)
+    return drop(rows, rows.column("up") == rows.column("down"), "zero duration")
+
+
+def _of_platform(rows: Rows, platform: int | None) -> Rows:
+    numbers = sorted(set(rows.text("platform").tolist()), key=int)
+    if platform is None:
+        if len(numbers) > 1:
+            problem = f"contains platforms {' and '.join(numbers)}"
+            raise InputError(problem, rows.where, "--platform with one of them")
+        return rows
+    if str(platform) not in numbers:
+        problem = f"contains no events of platform {platform}"
+        raise InputError(problem, rows.where, f"--platform {' or '.join(numbers)}")
+    return drop(rows, rows.text("platform") != str(platform), "of other platforms")
