@@ -16,7 +16,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
-from rebat.session.validate import BrokenInvariant
+from rebat.session.state import BrokenInvariant
 from tests.scenarios import on_ring
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
@@ -303,11 +303,11 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
     """For a while, another owner holds nodes that are free in the plan."""
     session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
     others = NodeSet.parse("0-3")
-    session._claims.take(others, 99)
+    session._nodes.take(others, 99)
     events = submitted("1", at=to_us(1)), submitted("2", at=to_us(1))
     assert session.handle(e.Message(to_us(1), events)).decisions == ()
     assert len(session.ledger.refusals) >= 2
-    session._claims.release(others)
+    session._nodes.release(others)
     assert {d.job_id for d in say(session, 2, tick(2))} == {"w0!1", "w0!2"}
 
 
@@ -444,10 +444,10 @@ def test_a_reaction_learns_what_became_of_its_proposals() -> None:
             "is queued and running",
         ),
         (
-            lambda session: session._claims.release(NodeSet.parse("0")),
+            lambda session: session._nodes.release(NodeSet.parse("0")),
             "node 0 has the wrong tag -1",
         ),
-        (lambda session: session._claims.fail(NodeSet.parse("1"), 0), "runs on a failed node"),
+        (lambda session: session._nodes.fail(NodeSet.parse("1"), 0), "runs on a failed node"),
     ],
 )
 def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:

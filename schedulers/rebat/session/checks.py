@@ -11,11 +11,10 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.counted import counted
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import FREE
-from rebat.session.claims import Claims
-from rebat.session.lifecycle import Lifecycle
+from rebat.session.state import Lifecycle, Nodes
 
 
-def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refusal | None:
+def why_not_start(attempt: Attempt | None, start: Start, machine: Nodes) -> Refusal | None:
     """Check that an attempt is queued, and that its nodes are usable and free."""
     reason = ""
     if attempt is None:
@@ -26,15 +25,15 @@ def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refu
     elif size < 1:
         reason = "cannot start without nodes"
     elif start.nodes is not None:
-        return not_free(start.attempt_id, "start", start.nodes, claims)
-    elif size > claims.n_free:
-        reason = f"needs {counted(size, 'node')}, but the number of free nodes is {claims.n_free}"
+        return not_free(start.attempt_id, "start", start.nodes, machine)
+    elif size > machine.n_free:
+        reason = f"needs {counted(size, 'node')}, but the number of free nodes is {machine.n_free}"
     return Refusal(start.attempt_id, reason) if reason else None
 
 
-def not_free(attempt_id: str, action: str, nodes: NodeSet, claims: Claims) -> Refusal | None:
+def not_free(attempt_id: str, action: str, nodes: NodeSet, machine: Nodes) -> Refusal | None:
     """Check that the nodes of a start or move are usable and free. A refusal states ``action``."""
-    obstacle = claims.obstacle(nodes)
+    obstacle = machine.obstacle(nodes)
     reason = f"cannot {action}: node {obstacle} is not up and free"
     return Refusal(attempt_id, reason) if obstacle >= 0 else None
 
@@ -53,22 +52,15 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
     return Refusal(stop.attempt_id, reason) if reason else None
 
 
-def why_not_alive(running: Running, claims: Claims) -> Refusal | None:
-    """Check that no node of a running attempt is down. Otherwise, it cannot write a checkpoint."""
-    if not running.nodes.of_each(claims.down).any():
-        return None
-    return Refusal(running.attempt.id, "cannot be checkpointed: one of its nodes is down")
-
-
-def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) -> Refusal | None:
+def why_not_move(move: Move, running: Running, machine: Nodes, jobs: Lifecycle) -> Refusal | None:
     """Check that each target node of a move is usable, and will be free at the time of the move."""
     nodes, attempt = move.nodes, running.attempt
     if not nodes.size:
         return Refusal(attempt.id, "cannot move: the move has no target nodes")
     last = int(nodes.intervals[-1, 1])
-    if last >= claims.n_nodes:
+    if last >= machine.n_nodes:
         return Refusal(attempt.id, f"cannot move: node {last} is not on the machine")
-    n_lost = nodes.size - claims.usable(nodes).size
+    n_lost = nodes.size - machine.usable(nodes).size
     if n_lost:
         return Refusal(attempt.id, f"cannot move: {n_lost} target nodes are down or drained")
     leaving = {
@@ -76,7 +68,7 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
         for stopping in jobs.stopping.values()
         if not isinstance(stopping.stop.then, Wait)  # the waiting job still holds its nodes
     }
-    tags = claims.tags(nodes).tolist()
+    tags = machine.tags(nodes).tolist()
     others = set(tags) - leaving - {FREE, attempt.serial}
     if others:
         held = next(node for node, tag in zip(nodes, tags, strict=True) if tag in others)
@@ -93,11 +85,11 @@ def _conflicting_move(attempt_id: str, nodes: NodeSet, jobs: Lifecycle) -> Refus
     return None
 
 
-def why_not_drain(change: Drain | Undrain, claims: Claims) -> Refusal | None:
+def why_not_drain(change: Drain | Undrain, machine: Nodes) -> Refusal | None:
     """Check that the nodes exist, and that a drain or undrain for this reason changes them."""
     nodes, drains, reason = change.nodes, isinstance(change, Drain), ""
-    if nodes.size and int(nodes.intervals[-1, 1]) >= claims.n_nodes:
-        reason = f"are not all on the machine, which has {claims.n_nodes} nodes"
-    elif (nodes.of_each(claims.drained_for(change.why)) == drains).any():
+    if nodes.size and int(nodes.intervals[-1, 1]) >= machine.n_nodes:
+        reason = f"are not all on the machine, which has {machine.n_nodes} nodes"
+    elif (nodes.of_each(machine.drained_for(change.why)) == drains).any():
         reason = "are already drained" if drains else "are not drained"
     return Refusal(f"nodes {nodes}", reason) if reason else None

@@ -27,11 +27,9 @@ from rebat.core.events import (
 )
 from rebat.core.nodes import NodeSet
 from rebat.models.light import Failure
-from rebat.session.board import Board
-from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
-from rebat.session.lifecycle import Lifecycle, Stopping
-from rebat.session.resubmission import Registry
+from rebat.session.registry import Registry
+from rebat.session.state import State, Stopping
 from rebat.session.transactions import Transactions
 
 _CAUSES = {
@@ -44,15 +42,8 @@ _CAUSES = {
 class Intake:
     """The part of the session that updates the state with the events of a message, in order."""
 
-    def __init__(
-        self,
-        board: Board,
-        jobs: Lifecycle,
-        claims: Claims,
-        registry: Registry,
-        transactions: Transactions,
-    ) -> None:
-        self._board, self._jobs, self._claims = board, jobs, claims
+    def __init__(self, state: State, registry: Registry, transactions: Transactions) -> None:
+        self._state, self._jobs, self._nodes = state, state.jobs, state.nodes
         self._registry, self._transactions = registry, transactions
         self._hit: dict[str, Failure] = {}
         self._retried: list[Running] = []
@@ -79,7 +70,7 @@ class Intake:
         retried, self._retried = self._retried, []
         for running in sorted(retried, key=lambda running: running.attempt.serial):
             self._retry(running)
-        self._transactions.hangs.begin_waits()
+        self._transactions.begin_hung_waits()
 
     def _acknowledges(self, event: Event) -> bool:
         """Return whether an event only acknowledges a decision."""
@@ -110,42 +101,42 @@ class Intake:
     def _on_submit(self, event: JobSubmitted) -> None:
         if self._jobs.knows(event.job_id):
             raise InputError("was already submitted", f"job {event.job_id}")
-        attempt = self._registry.original(event, self._claims.n_nodes)
+        attempt = self._registry.original(event, self._nodes.n_nodes)
         self._jobs.enqueue(attempt)
-        self._board.changes.arrived.append(attempt)
-        self._board.news.arrived.append(attempt)
+        self._state.changes.arrived.append(attempt)
+        self._state.news.arrived.append(attempt)
 
     def _on_complete(self, event: JobCompleted) -> None:
         running = self._jobs.end(event.job_id)
         if running is None:
             raise InputError("completed, but was not started", f"job {event.job_id}")
-        self._claims.release(running.nodes)
+        self._nodes.release(running.nodes)
         self._transactions.vacated(event.job_id)
-        del self._board.by_tag[running.attempt.serial]
+        del self._state.by_tag[running.attempt.serial]
         stopping = self._jobs.stopping.get(event.job_id)
         checkpointing = self._registry.work[event.job_id].checkpointing
         recovery_us = checkpointing.first_recovery_us if checkpointing else 0
-        hang = self._transactions.hangs.hanging.get(event.job_id)
+        hang = self._transactions.hanging.get(event.job_id)
         until_us = hang.at_us if hang else event.at_us
         worked_us = max(0, until_us - running.start_us - recovery_us)
-        hung = self._transactions.hangs.completed(running) if stopping is None else None
+        hung = self._transactions.hung_completion(running) if stopping is None else None
         if hung:
             worked_us = max(0, hung.remaining.useful_us)
         if stopping and event.state == "COMPLETED_KILLED":
-            self._board.changes.leave(running, self._board.changes.stopped)
+            self._state.changes.leave(running, self._state.changes.stopped)
             ends = isinstance(stopping.stop.then, End)
             useful_us = worked_us if ends else max(0, stopping.remaining.useful_us)
             self._record(running, event, stopping.stop.cause, useful_us, stopping)
             return
         if hung and event.state != "COMPLETED_WALLTIME_REACHED":
-            self._board.changes.leave(running, self._board.changes.stopped)
+            self._state.changes.leave(running, self._state.changes.stopped)
             self._record(running, event, Cause.NODE_FAILURE, worked_us, hung)
-            self._transactions.hangs.wait(hung)
+            self._transactions.hold_until_detected(hung)
             return
-        self._board.changes.leave(running, self._board.changes.ended)
-        self._board.news.ended.append(running)
+        self._state.changes.leave(running, self._state.changes.ended)
+        self._state.news.ended.append(running)
         cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
-        if cause == Cause.JOB_FAILED and self._board.options.silent_errors == "retry":
+        if cause == Cause.JOB_FAILED and self._state.options.silent_errors == "retry":
             self._record(running, event, Cause.SILENT_ERROR, 0)
             self._retried.append(running)
             return
@@ -161,7 +152,7 @@ class Intake:
         stopping: Stopping | None = None,
     ) -> None:
         work = self._registry.work[running.attempt.id]
-        hang = self._transactions.hangs.hanging.pop(running.attempt.id, None)
+        hang = self._transactions.hanging.pop(running.attempt.id, None)
         record = AttemptRecord(
             running.attempt,
             work.profile,
@@ -178,7 +169,7 @@ class Intake:
             hung_us=event.at_us - hang.at_us if hang else 0,
             stages=hang.stages if hang else {},
         )
-        self._board.ledger.add(record, stopping.remaining if stopping else None)
+        self._state.ledger.add(record, stopping.remaining if stopping else None)
 
     def _retry(self, running: Running) -> None:
         """Requeue a job with all its work after an error that was detected at its end.
@@ -187,54 +178,54 @@ class Intake:
         attempts is also lost.
         """
         attempt = self._registry.retry(running.attempt.id)
-        self._board.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
+        self._state.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
         self._jobs.enqueue(attempt)
-        self._board.changes.resubmitted.append(attempt)
+        self._state.changes.resubmitted.append(attempt)
 
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
             # if it completes at its kill, there is no retry
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
-        self._transactions.waits.second_pass()
+        self._transactions.second_pass()
 
     # ---- nodes
 
     def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
         """Raise InputError if a node does not exist, or if its state would not change."""
-        n_nodes = self._claims.n_nodes
+        n_nodes = self._nodes.n_nodes
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
             raise InputError(f"an event has nodes {nodes}, but the machine has {n_nodes} nodes")
         for node in nodes:
-            if bool(self._claims.down[node]) == down:
+            if bool(self._nodes.down[node]) == down:
                 raise InputError(f"node {node} is already {'down' if down else 'up'}")
 
     def _on_fail(self, event: NodesFailed) -> None:
         self._check_nodes(event.nodes, down=True)
-        board = self._board
-        board.ledger.node_events.append((event.at_us, False, event.nodes))
-        tags = self._claims.fail(event.nodes, event.at_us)
-        board.news.failed.extend(event.nodes)
-        board.changes.failures += event.nodes.size
+        state = self._state
+        state.ledger.node_events.append((event.at_us, False, event.nodes))
+        tags = self._nodes.fail(event.nodes, event.at_us)
+        state.news.failed.extend(event.nodes)
+        state.changes.failures += event.nodes.size
         for tag in tags:
-            if tag in board.by_tag:
-                self._hit.setdefault(board.by_tag[tag], self._failure(event, tag))
-        self._transactions.lose_claims(tags)
+            if tag in state.by_tag:
+                self._hit.setdefault(state.by_tag[tag], self._failure(event, tag))
+        self._transactions.lose_holds(tags)
 
     def _failure(self, event: NodesFailed, tag: int) -> Failure:
         """Return the failure of the attempt with this tag. Cores are converted to nodes."""
-        hit = event.nodes.ids[self._claims.tags(event.nodes) == tag]
-        nodes = np.unique(hit // self._board.options.cores_per_node)
+        hit = event.nodes.ids[self._nodes.tags(event.nodes) == tag]
+        nodes = np.unique(hit // self._state.options.cores_per_node)
         return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)
-        board = self._board
-        board.ledger.node_events.append((event.at_us, True, event.nodes))
-        self._claims.repair(event.nodes, event.at_us)
-        if board.by_hold:
-            self._transactions.note_nodes([self._claims.tag(node) for node in event.nodes])
-        board.news.rejuvenated.extend(event.nodes)
-        board.changes.repairs += event.nodes.size
+        state = self._state
+        state.ledger.node_events.append((event.at_us, True, event.nodes))
+        self._nodes.repair(event.nodes, event.at_us)
+        if state.by_hold:
+            self._transactions.note_nodes([self._nodes.tag(node) for node in event.nodes])
+        state.news.rejuvenated.extend(event.nodes)
+        state.changes.repairs += event.nodes.size
 
     # ---- the simulation
 
@@ -242,13 +233,13 @@ class Intake:
         raise InputError("the simulation has already begun")
 
     def _on_no_more_jobs(self, _: NoMoreStaticJobs) -> None:
-        self._board.statics_over = True
+        self._state.statics_over = True
 
     def _on_end(self, _: SimulationEnded) -> None:
-        self._board.ended = True
+        self._state.ended = True
 
     def _on_notice(self, event: Notified) -> None:
-        self._board.news.notices.append((event.kind, event.data))
+        self._state.news.notices.append((event.kind, event.data))
 
     _take_in: ClassVar[dict[type[Event], Callable[..., None]]] = {
         SimulationBegan: _on_begin,

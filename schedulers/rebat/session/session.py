@@ -44,7 +44,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Answer, Changes, News, Policy
+from rebat.contract import Answer, Changes, News, Policy, View
 from rebat.core.attempts import Attempt, Running
 from rebat.core.cores import groups_of
 from rebat.core.decisions import FinishRegistration, Reply
@@ -52,16 +52,12 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.session.board import Board
-from rebat.session.claims import Claims
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
-from rebat.session.lifecycle import Lifecycle
 from rebat.session.plan_record import PlanRecorder
-from rebat.session.resubmission import Registry
+from rebat.session.registry import Registry
+from rebat.session.state import Nodes, State, check_jobs, check_nodes
 from rebat.session.transactions import Transactions
-from rebat.session.validate import check_jobs, check_nodes
-from rebat.session.view import SessionView
 
 MOST_ROUNDS = 3
 """Maximum number of plans per message.
@@ -98,50 +94,49 @@ class Session:
     ) -> None:
         self._uptime_us, self._recorder = uptime_us, recorder
         self._policy = policy
-        self._board = Board(options or SessionOptions(), Ledger())
-        self._may_plan_while_killing = self._board.options.dialect.two_passes
-        self._set_up(0)
+        self._set_up(options or SessionOptions(), Ledger(), 0)
+        self._may_plan_while_killing = self._state.options.dialect.two_passes
 
-    def _set_up(self, n_nodes: int) -> None:
+    def _set_up(self, options: SessionOptions, ledger: Ledger, n_nodes: int) -> None:
         """Create the parts of the session for a machine of ``n_nodes`` nodes."""
-        board = self._board
-        self._jobs, self._claims = Lifecycle(), Claims(n_nodes)
-        self._registry = Registry(board)
-        self._transactions = Transactions(board, self._jobs, self._claims, self._registry)
-        self._intake = Intake(board, self._jobs, self._claims, self._registry, self._transactions)
-        self.view = SessionView(board, self._jobs, self._claims, self._registry)
+        self._state = state = State(options, ledger, Nodes(n_nodes))
+        self._jobs, self._nodes = state.jobs, state.nodes
+        self._registry = Registry(state)
+        self._transactions = Transactions(state, self._registry)
+        self._intake = Intake(state, self._registry, self._transactions)
+        self.view = View(state, self._registry)
 
     # ---- state
 
     @property
     def ledger(self) -> Ledger:
         """Records of the simulation."""
-        return self._board.ledger
+        return self._state.ledger
 
     @property
     def now_us(self) -> int:
         """Time of the last message."""
-        return self._board.now_us
+        return self._state.now_us
 
     @property
     def began(self) -> SimulationBegan | None:
         """The first event of the simulation, or None if it has not arrived yet."""
-        return self._board.began
+        return self._state.began
 
     @property
     def ended(self) -> bool:
         """Whether the simulation ended."""
-        return self._board.ended
+        return self._state.ended
 
     @property
     def max_attempts(self) -> int:
         """Maximum number of interrupted attempts of a job."""
-        return self._board.options.max_attempts
+        return self._state.options.max_attempts
 
     @property
     def statics_over(self) -> bool:
         """Whether every job of the workload has been submitted."""
-        return self._board.statics_over
+        return self._state.statics_over
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
@@ -165,23 +160,23 @@ class Session:
         PolicyError
             If a proposal is refused and the session is strict.
         """
-        board = self._board
-        if message.now_us < board.now_us:
+        state = self._state
+        if message.now_us < state.now_us:
             raise InputError(
-                f"the message at {to_s(message.now_us)} s follows one at {to_s(board.now_us)} s",
+                f"the message at {to_s(message.now_us)} s follows one at {to_s(state.now_us)} s",
                 expected="times in ascending order",
             )
-        board.now_us = message.now_us
+        state.now_us = message.now_us
         events, begins = message.events, False
-        if board.began is None and events and isinstance(events[0], SimulationBegan):
+        if state.began is None and events and isinstance(events[0], SimulationBegan):
             self._begin(events[0])
             events, begins = events[1:], True
         relevant = self._intake.take(events)
         if relevant or begins or self._transactions.due():
             self._decide()
         self._finish()
-        decisions, board.out = tuple(board.out), []
-        return Reply(board.now_us, decisions)
+        decisions, state.out = tuple(state.out), []
+        return Reply(state.now_us, decisions)
 
     def validate(self) -> None:
         """Check the invariants that hold after every message.
@@ -193,7 +188,7 @@ class Session:
             a failed node.
         """
         check_jobs(self._jobs)
-        check_nodes(self._jobs, self._claims)
+        check_nodes(self._jobs, self._nodes)
 
     def _decide(self) -> None:
         """Decide on running and queued attempts.
@@ -203,37 +198,39 @@ class Session:
         """
         self._transactions.complete_moves()
         if not self._jobs.stopping:
-            self._may_plan_while_killing = self._board.options.dialect.two_passes
+            self._may_plan_while_killing = self._state.options.dialect.two_passes
         self._react()
         self._plan()
-        if self._transactions.waits.second_pass():
+        if self._transactions.second_pass():
             self._plan()
 
     def _begin(self, event: SimulationBegan) -> None:
-        board = self._board
-        board.began = msgspec.structs.replace(event, profiles={})  # the registry knows the profiles
-        board.registering = bool(event.config.get("dynamic-jobs-enabled"))
-        groups_of(event.n_nodes, board.options.cores_per_node)
-        self._set_up(event.n_nodes)
+        options, now_us = self._state.options, self._state.now_us
+        groups_of(event.n_nodes, options.cores_per_node)
+        self._set_up(options, self._state.ledger, event.n_nodes)
+        state = self._state
+        state.now_us = now_us
+        state.began = msgspec.structs.replace(event, profiles={})  # the registry knows the profiles
+        state.registering = bool(event.config.get("dynamic-jobs-enabled"))
         if self._uptime_us is not None:
-            self._claims.begin(self._uptime_us)
+            self._nodes.begin(self._uptime_us)
         self._registry.begin(event)
 
     def _react(self) -> None:
         """Process failures of running attempts, then the stops and waits that are due."""
-        board, transactions = self._board, self._transactions
-        news, board.news = board.news, News()
-        news.hit, called_off = transactions.hangs.report(self._intake.hit())
-        if transactions.agenda.wakes:
-            news.woken = transactions.agenda.woken()
-            board.changes.woken += news.woken
+        state, transactions = self._state, self._transactions
+        news, state.news = state.news, News()
+        news.hit, called_off = transactions.failed_attempts(self._intake.hit())
+        if transactions.wakes:
+            news.woken = transactions.woken()
+            state.changes.woken += news.woken
         if news.hit:
-            n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
+            n_free, hit = self._nodes.n_free, {running.attempt.id for running in news.hit}
             news.called_off = [*called_off]
-            if board.options.dialect.hit == "failed" or hit > called_off.keys():
-                board.ledger.failures_that_hit.append((board.now_us, n_free))
+            if state.options.dialect.hit == "failed" or hit > called_off.keys():
+                state.ledger.failures_that_hit.append((state.now_us, n_free))
         for proposal in self._policy.react(self.view, news):
-            board.news.answers.append(Answer(proposal, transactions.propose(proposal)))
+            state.news.answers.append(Answer(proposal, transactions.propose(proposal)))
         for running in news.hit:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
@@ -243,22 +240,22 @@ class Session:
 
     def _plan(self) -> None:
         """Decide on queued attempts."""
-        if not self._board.changes or (self._jobs.stopping and not self._may_plan_while_killing):
+        if not self._state.changes or (self._jobs.stopping and not self._may_plan_while_killing):
             return
         for _ in range(MOST_ROUNDS):
             self._request_plan()
-            if not self._board.changes or self._jobs.stopping:
+            if not self._state.changes or self._jobs.stopping:
                 return
 
     def _request_plan(self) -> None:
-        board = self._board
-        changes, board.changes = board.changes, Changes()
+        state = self._state
+        changes, state.changes = state.changes, Changes()
         if changes.failures or changes.repairs:
             self._report_nodes(changes)
-        board.planning = True
+        state.planning = True
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
-        board.planning = False
+        state.planning = False
         if self._recorder is not None:
             self._recorder.record(self.view, changes, self._policy)
         self._transactions.send_kills()
@@ -272,11 +269,11 @@ class Session:
         repaired, the attempt or hold is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
-        for node, usable, news in self._claims.news():
+        for node, usable, news in self._nodes.news():
             if news:
                 (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
-            tag = self._claims.tag(node)
-            holder = self._board.by_tag.get(tag) or self._board.by_hold.get(tag)
+            tag = self._nodes.tag(node)
+            holder = self._state.by_tag.get(tag) or self._state.by_hold.get(tag)
             if not holder:
                 continue
             if usable and news and holder not in unplanned:
@@ -285,11 +282,11 @@ class Session:
                 changes.failed_under.append(holder)
 
     def _finish(self) -> None:
-        board, jobs = self._board, self._jobs
+        state, jobs = self._state, self._jobs
         self._transactions.ask_to_be_called()
         if not jobs.stopping:  # a kill of an ended attempt may be unacknowledged
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
-        if board.registering and board.statics_over and jobs.idle:
-            board.registering = False
-            board.out.append(FinishRegistration(at_us=board.now_us))
+        if state.registering and state.statics_over and jobs.idle:
+            state.registering = False
+            state.out.append(FinishRegistration(at_us=state.now_us))

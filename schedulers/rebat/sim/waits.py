@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of the compiled loop: ends of attempts, resubmissions, held nodes, and waits for victims.
 
-They reproduce `rebat.session.transactions`, `rebat.session.waits` and `rebat.session.holds`. A rule
-that needs more room sets the counter TOO_SMALL. One that meets a case that only the reference
-decides sets UNCLEAR.
+They reproduce `rebat.session.transactions`. A rule that needs more room sets the counter TOO_SMALL.
+One that meets a case that only the reference decides sets UNCLEAR.
 """
 
 from __future__ import annotations

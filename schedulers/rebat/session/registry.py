@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions: new attempts with the remaining work of stopped attempts.
+"""The registry of jobs: their profiles and submissions, and the remaining work of their attempts.
 
 Each attempt after the first starts from the last checkpoint. If its number of nodes changes, its
 work is scaled.
@@ -7,23 +7,42 @@ work is scaled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from rebat.contract import When
-from rebat.core.attempts import Attempt, Cause, Priority, attempt_profile, job_name, resubmission_id
+from rebat.contract import Refusal, Submission, When
+from rebat.core.attempts import (
+    Attempt,
+    Cause,
+    Priority,
+    Running,
+    attempt_profile,
+    job_name,
+    resubmission_id,
+    split_attempt,
+    taken_id,
+)
+from rebat.core.counted import counted
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
+from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.jobs import batsim_number
-from rebat.core.units import FOREVER_US, to_s, to_us
+from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
+from rebat.core.traits import traits_of
+from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.models.checkpoint import (
+    NEVER,
     Checkpointing,
     checkpointing_of,
+    derived_checkpointing,
     with_checkpoints_us,
     work_in_us,
 )
 from rebat.models.interruptions import INTERRUPTIONS
+from rebat.models.light import Failure
+from rebat.models.migration import cost_us
 from rebat.models.remaining import (
     AtRisk,
     Remaining,
@@ -35,27 +54,211 @@ from rebat.models.remaining import (
     untouched,
 )
 from rebat.models.silent_errors import retried_profile, with_errors_left
-from rebat.models.six_digits import Written, in_seconds, resubmission
-from rebat.models.speedup import run_us
-from rebat.session.board import Board
-from rebat.session.job_table import JobTable, Work
+from rebat.models.six_digits import Written, in_seconds, period_as_forwarded_s, resubmission
+from rebat.models.speedup import run_us, speedup_of
+from rebat.session.state import State
 
 LEAST_DELAY_S = 1e-6
 """Minimum delay of a profile, because Batsim aborts if a delay is 0."""
 
 
-class Registry(JobTable):
-    """The part of the session that computes the remaining work of attempts and registers it."""
+class Work(msgspec.Struct, gc=False):
+    """The session's record of an attempt. It includes data that the policy must not know."""
 
-    def __init__(self, board: Board) -> None:
-        super().__init__(board)
+    attempt: Attempt
+    workload: str
+    profile: str
+    checkpointing: Checkpointing | None
+    at_risk: AtRisk = ()
+    """Work at risk: kept work that no checkpoint of a storage tier contains yet, for each tier.
+
+    Resizes or light checkpoints kept it. Unit: microseconds at the speed of this attempt.
+    """
+    period_s: float = 0.0
+    """Checkpoint period in seconds, if it is not a whole number of microseconds. Otherwise 0."""
+
+
+class Registry:
+    """The jobs that have not ended, and all their attempts.
+
+    Attributes
+    ----------
+    submissions : dict
+        Jobs by id.
+    work : dict
+        The work of attempts by id.
+    failures : dict
+        Failures of attempts by id. Work after a failure does not count.
+    has_light : bool
+        Whether any job writes light checkpoints.
+    registered : set
+        Ids of the attempts that rebat registered in Batsim.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
+        self.submissions: dict[str, Submission] = {}
+        self.work: dict[str, Work] = {}
+        self._like_resubmissions: dict[str, str] = {}
+        self.failures: dict[str, Failure] = {}
+        self.has_light = False
         self.registered: set[str] = set()
 
-    # ---- remaining work
+    # ---- submissions, checks and costs
+
+    def begin(self, event: SimulationBegan) -> None:
+        """Store the profiles of the static workloads."""
+        self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
+
+    def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
+        """Return the first attempt of a job. If the job is invalid, raise InputError."""
+        workload = event.job_id.partition("!")[0]
+        profile = str(event.job.get("profile"))
+        if event.profile is not None:
+            self._profiles.setdefault(workload, {})[profile] = event.profile
+        if self._state.registering:
+            self._check_id(event.job_id)
+        attempt = first_attempt(event, self._state.next_serial())
+        content = self._profiles.get(workload, {}).get(profile, {})
+        try:
+            checkpointing = checkpointing_of(content)
+            scalable = content.get("type", "delay") == "delay"
+            shape = shape_of(event.job) if scalable else RIGID
+            self.submissions[event.job_id] = Submission(
+                event.job_id,
+                attempt.n_nodes,
+                attempt.walltime_us,
+                attempt.submit_us,
+                shape,
+                speedup_of(content),
+                event.job,
+                traits_of(event.job),
+            )
+        except InputError as error:
+            raise error.at(f"job {event.job_id}") from None
+        if priority_class := self.submissions[event.job_id].traits.priority_class:
+            attempt = msgspec.structs.replace(attempt, priority_class=priority_class)
+        if not scalable:
+            checkpointing = None  # only delays can be shortened; other jobs lose all work
+        elif checkpointing is None:
+            young_daly = self._state.options.young_daly
+            checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
+            if checkpointing is None and self._state.options.starts_cost:
+                checkpointing = NEVER  # later attempts have a cost
+        self.has_light |= checkpointing is not None and checkpointing.light is not None
+        period_s = 0.0
+        if checkpointing and self._state.options.dialect.digits == "six":
+            period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
+        self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
+        return attempt
+
+    def _check_id(self, job_id: str) -> None:
+        """Raise InputError if a resubmission of one job could have the id of another job.
+
+        Ids are never reused. If the id of a job has the form of a resubmission, it is stored, so
+        that later jobs can be checked.
+        """
+        base, number = split_attempt(job_id)
+        if number:
+            self._like_resubmissions[base] = job_id
+            if base in self.submissions:
+                raise taken_id(job_id, base)
+        if job_id in self._like_resubmissions:
+            raise taken_id(self._like_resubmissions[job_id], job_id)
+
+    def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
+        """If a job has ended and no attempt is left, delete its data to save memory."""
+        attempts = [job_id]
+        while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
+            attempts.append(following)
+        if not any(map(alive, attempts)):
+            del self.submissions[job_id]
+            for attempt_id in attempts:
+                del self.work[attempt_id]
+                self.failures.pop(attempt_id, None)
+
+    def _is_of(self, job_id: str, attempt_id: str) -> bool:
+        """Return whether an attempt belongs to a job. The attempt's id alone does not show this."""
+        work = self.work.get(attempt_id)
+        return work is not None and work.attempt.job_id == job_id
+
+    def why_not_again(self, attempt_id: str) -> Refusal | None:
+        """Return why Batsim cannot run the remaining work of an attempt, or None if it can."""
+        work, began = self.work[attempt_id], self._state.began
+        if not self._state.registering:
+            return Refusal(attempt_id, "Batsim accepts no new jobs")
+        reusing = began is not None and began.config.get("profile-reuse-enabled")
+        if self._content(work).get("type") == "composed" and not reusing:
+            return Refusal(attempt_id, f"Batsim has deleted its composed profile {work.profile}")
+        return None
+
+    def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:
+        """Return why an attempt cannot run on a number of nodes, or None if it can."""
+        work, reason = self.work[attempt_id], ""
+        if n_nodes == work.attempt.n_nodes:
+            return None
+        job = self.submissions[work.attempt.job_id]
+        if not job.shape.allows(n_nodes, job.n_nodes):
+            shape = f"it requested {job.n_nodes}, and its shape is {job.shape}"
+            reason = f"cannot run on {counted(n_nodes, 'node')}: {shape}"
+        elif self._content(work).get("type") != "delay":
+            reason = "cannot change its number of nodes: its profile is not a delay"
+        return Refusal(attempt_id, reason) if reason else None
+
+    def why_not_seamless(self, attempt_id: str) -> Refusal | None:
+        """Return why an attempt cannot be resized without losing work, or None if it can."""
+        shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
+        if isinstance(shape, Malleable):
+            return None
+        return Refusal(attempt_id, f"cannot be resized: its shape is {shape}")
+
+    def why_not_image(self, running: Running) -> Refusal | None:
+        """Return why the batch system cannot checkpoint an attempt, or None if it can."""
+        work, reason = self.work[running.attempt.id], ""
+        if not self.submissions[work.attempt.job_id].traits.checkpointable:
+            reason = "cannot be checkpointed: its user set checkpointable to false"
+        elif self._content(work).get("type", "delay") != "delay":
+            reason = "cannot be checkpointed: its profile is not a delay"
+        elif running.nodes.of_each(self._state.nodes.down).any():
+            reason = "cannot be checkpointed: one of its nodes is down"
+        return Refusal(running.attempt.id, reason) if reason else None
+
+    def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
+        """Return whether an attempt would start from the beginning on this number of nodes.
+
+        This is the case for a moldable job on another number of nodes (section III of Prabhakaran
+        et al. 2018), unless it can continue from its checkpoint (section V-C).
+        """
+        if self._state.options.resumes_moldable:
+            return False
+        attempt = self.work[attempt_id].attempt
+        shape = self.submissions[attempt.job_id].shape
+        return isinstance(shape, Moldable) and n_nodes != attempt.n_nodes
+
+    def image_us(self, attempt_id: str) -> int:
+        """Return the cost (us) of a checkpoint and restart by the batch system.
+
+        Each of Batsim's hosts counts as a task.
+        """
+        return self.price_us(self._state.options.migration_cost, self.work[attempt_id].attempt)
+
+    def price_us(self, cost: str, attempt: Attempt) -> int:
+        """Return a cost for an attempt in microseconds (see `models.migration.cost_us`)."""
+        memory_mb = self.submissions[attempt.job_id].traits.memory_mb
+        return cost_us(cost, attempt.n_nodes, memory_mb, self._state.options.purge_s)
+
+    def _content(self, work: Work) -> dict[str, Any]:
+        profile = self._profiles.get(work.workload, {}).get(work.profile)
+        if profile is None:
+            raise InputError(f"unknown profile {work.profile!r}", f"job {work.attempt.id}")
+        return profile
+
+    # ---- remaining work and registrations
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """Return the remaining work of an attempt that is stopped after it ran for ``ran_us``."""
-        work, dialect = self.work[attempt_id], self._board.options.dialect
+        work, dialect = self.work[attempt_id], self._state.options.dialect
         if failure := self.failures.get(attempt_id):
             ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
             if c and c.light and (light := c.light.surviving(failure)) is not None:
@@ -75,7 +278,7 @@ class Registry(JobTable):
 
         If the program cannot represent the attempt, return None.
         """
-        c, now_us = work.checkpointing, self._board.now_us
+        c, now_us = work.checkpointing, self._state.now_us
         if c is None or c.never or c.perfect or c.image_us or any(work.at_risk):
             return None
         return resubmission(
@@ -84,7 +287,7 @@ class Registry(JobTable):
             to_s(work.attempt.walltime_us),
             to_s(now_us) - to_s(now_us - ran_us),
             when,
-            self._board.options.dialect.semantics,
+            self._state.options.dialect.semantics,
         )
 
     def walltime_after_us(
@@ -124,11 +327,9 @@ class Registry(JobTable):
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
         """Return the remaining work, plus the cost of a resize."""
-        paid_us = self.price_us(self._board.options.resize_cost, work.attempt)
+        paid_us = self.price_us(self._state.options.resize_cost, work.attempt)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
-
-    # ---- registrations
 
     def need_registration(self, attempt_id: str) -> None:
         """Raise InputError if Batsim does not accept resubmissions (dynamic jobs)."""
@@ -152,7 +353,7 @@ class Registry(JobTable):
         old = self._origin(attempt_id, size)
         if self.starts_over(attempt_id, size):
             remaining = untouched(old.checkpointing)
-            self._board.ledger.lose(last.job_id, Cause.MOVED)
+            self._state.ledger.lose(last.job_id, Cause.MOVED)
         elif size != last.n_nodes:
             remaining = self._with_cost(old, remaining)
         checkpointing = resumed(old.checkpointing, remaining)
@@ -176,7 +377,7 @@ class Registry(JobTable):
         """Register a queued attempt on another number of nodes. It keeps its place in the queue."""
         old, at_risk = self._origin(attempt.id, n_nodes), self.work[attempt.id].at_risk
         if self.starts_over(attempt.id, n_nodes):
-            self._board.ledger.lose(attempt.job_id, Cause.MOVED)
+            self._state.ledger.lose(attempt.job_id, Cause.MOVED)
             at_risk = ()
         remaining = self._before_mold(old, attempt.id, n_nodes)
         profile, walltime_us = self._in_size(old, remaining, n_nodes)
@@ -290,11 +491,11 @@ class Registry(JobTable):
         return msgspec.structs.replace(
             last,
             id=resubmission_id(last.job_id, last.number + 1),
-            serial=self._board.next_serial(),
+            serial=self._state.next_serial(),
             number=last.number + 1,
             n_nodes=n_nodes,
             walltime_us=walltime_us,
-            queued_us=self._board.now_us,
+            queued_us=self._state.now_us,
             priority=priority,
         )
 
@@ -306,7 +507,7 @@ class Registry(JobTable):
         checkpointing: Checkpointing | None,
     ) -> None:
         """Register an attempt and its profile in Batsim."""
-        now, out = self._board.now_us, self._board.out
+        now, out = self._state.now_us, self._state.out
         if profile.get("type") == "composed":
             name = self._loaded(old, profile)
         else:
@@ -346,3 +547,41 @@ class Registry(JobTable):
                 "a delay profile",
             )
         return old.profile
+
+
+def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
+    """Return the checkpoint period (s) and checkpointing of a job, rounded as by Batsim.
+
+    Batsim writes the numbers of a profile with six decimals.
+    """
+    if c.never or c.perfect:
+        return 0.0, c
+    period_s = period_as_forwarded_s(to_s(c.period_us), to_s(c.cost_us), n_nodes)
+    first_us = c.first_period_us
+    if first_us == c.period_us:
+        first_us = to_us(period_s)
+    new = msgspec.structs.replace(c, period_us=to_us(period_s), first_period_us=first_us)
+    return period_s, new
+
+
+def first_attempt(event: JobSubmitted, serial: int) -> Attempt:
+    """Return the first attempt of a job. If the job is invalid, raise InputError."""
+    fields, where = event.job, f"job {event.job_id}"
+    n_nodes = fields.get("res")
+    if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
+        raise InputError(f"res is {n_nodes!r}", where, "a whole number of at least 1")
+    walltime = fields.get("walltime", -1)
+    if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
+        raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
+    endless = walltime == -1 or walltime > MAX_SECONDS
+    return Attempt(
+        id=event.job_id,
+        job_id=event.job_id,
+        serial=serial,
+        job_serial=serial,
+        number=0,
+        n_nodes=n_nodes,
+        walltime_us=FOREVER_US if endless else to_us(walltime),
+        submit_us=event.at_us,
+        queued_us=event.at_us,
+    )
