@@ -10,6 +10,7 @@
 #
 # `up` installs missing packages (apt-get install slurm-wlm munge); `down` does not remove them.
 # SLURM_DIR: the folder (default /tmp/one-machine-slurm). SLURM_NODES: number of nodes (default 2).
+# SLURM_OPTIONS: more lines of slurm.conf. They replace lines with the same option.
 # SLURM_PORT: the first of 1 + SLURM_NODES ports (default 16817).
 # SLURM_ACCOUNTING=1: also start a database (MariaDB, without network) and slurmdbd, for sacct and sacctmgr;
 # slurmdbd has the next port. scripts/check-slurm-import.py drives this Slurm and checks rebat's imports.
@@ -20,6 +21,7 @@ folder=${SLURM_DIR:-/tmp/one-machine-slurm}
 nodes=${SLURM_NODES:-2}
 port=${SLURM_PORT:-16817}
 accounting=${SLURM_ACCOUNTING:-}
+options=${SLURM_OPTIONS:-}
 patience_s=30
 export SLURM_CONF=$folder/slurm.conf
 
@@ -41,6 +43,7 @@ up() {
     trap 'failed' EXIT
     make_folder
     write_conf
+    add_options
     [ -z "$accounting" ] || start_accounting
     start
     wait_until_idle
@@ -115,6 +118,14 @@ KillWait=5
 NodeName=node[1-$nodes] NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=[$first-$((port + nodes))] CPUs=$((cpus > 0 ? cpus : 1)) RealMemory=$memory_mb State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
+}
+
+add_options() {
+    local name
+    while IFS='=' read -r name _; do
+        [ -z "$name" ] || sed -i "/^$name=/d" "$SLURM_CONF"
+    done <<< "$options"
+    echo "$options" >> "$SLURM_CONF"
 }
 
 accounting_conf() {
