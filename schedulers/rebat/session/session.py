@@ -56,7 +56,7 @@ from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecorder
 from rebat.session.registry import Registry
-from rebat.session.state import Nodes, State, check_jobs, check_nodes
+from rebat.session.state import Lifecycle, Nodes, State, check_jobs, check_nodes
 from rebat.session.transactions import Transactions
 
 MOST_ROUNDS = 3
@@ -94,12 +94,14 @@ class Session:
     ) -> None:
         self._uptime_us, self._recorder = uptime_us, recorder
         self._policy = policy
-        self._set_up(options or SessionOptions(), Ledger(), 0)
+        self._state = State(options or SessionOptions(), Ledger(), Nodes(0))
         self._may_plan_while_killing = self._state.options.dialect.two_passes
+        self._set_up(0)
 
-    def _set_up(self, options: SessionOptions, ledger: Ledger, n_nodes: int) -> None:
+    def _set_up(self, n_nodes: int) -> None:
         """Create the parts of the session for a machine of ``n_nodes`` nodes."""
-        self._state = state = State(options, ledger, Nodes(n_nodes))
+        state = self._state
+        state.nodes, state.jobs = Nodes(n_nodes), Lifecycle()
         self._jobs, self._nodes = state.jobs, state.nodes
         self._registry = Registry(state)
         self._transactions = Transactions(state, self._registry)
@@ -205,11 +207,9 @@ class Session:
             self._plan()
 
     def _begin(self, event: SimulationBegan) -> None:
-        options, now_us = self._state.options, self._state.now_us
-        groups_of(event.n_nodes, options.cores_per_node)
-        self._set_up(options, self._state.ledger, event.n_nodes)
         state = self._state
-        state.now_us = now_us
+        groups_of(event.n_nodes, state.options.cores_per_node)
+        self._set_up(event.n_nodes)
         state.began = msgspec.structs.replace(event, profiles={})  # the registry knows the profiles
         state.registering = bool(event.config.get("dynamic-jobs-enabled"))
         if self._uptime_us is not None:
