@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from rebat.models.failures.events import down_intervals
 from rebat.models.failures.records.node_fail import AMBIGUOUS, read_node_fail
 from rebat.models.failures.records.slurm import read_sacctmgr
 from rebat.models.failures.records.slurm_merged import read_merged
@@ -20,6 +19,7 @@ from rebat.records.hosts import names_of
 from rebat.records.node_events import read_node_events
 from rebat.records.sacct import read_sacct
 from tests.importing import import_accounting
+from tests.outages import down_intervals
 from tests.recordings import SHARED, needs
 
 GOLDEN = SHARED / "golden" / "slurm"

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
-from rebat.models.failures.events import down_intervals, read_events
+from rebat.models.failures.events import read_events
 from rebat.models.failures.records.detect import detected
 from rebat.models.failures.records.formats import FORMATS
 from tests.models.test_fta import line
 from tests.models.test_fta import written as fta_table
 from tests.models.test_lanl import HEADER, LINES
+from tests.outages import down_intervals
 
 TABLE = """\
 node,down,up

@@ -6,8 +6,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core.node_events import NodeEvents
+from rebat.core.node_events import NodeEvents, Outages
 from rebat.core.nodes import NodeSet
+from tests.outages import Span, joined
 
 SETS = st.lists(st.integers(0, 5), min_size=1).map(NodeSet.of)
 EVENTS = st.lists(st.tuples(st.integers(0, 9), st.booleans(), SETS)).map(
@@ -42,3 +43,11 @@ def test_outages(events: list[tuple[int, bool, NodeSet]], horizon_us: int) -> No
     assert same == ours == events
     same.append((10, True, NodeSet.of([1])))
     assert [*same] == [*events, (10, True, NodeSet.of([1]))]
+
+
+ROWS = st.lists(st.builds(Span, st.integers(0, 3), st.integers(0, 20), st.integers(0, 20)))
+
+
+@given(rows=ROWS.map(lambda rows: [row for row in rows if row.up_us > row.down_us]))
+def test_joined_outages(rows: list[Span]) -> None:
+    assert Outages.of(rows).joined().rows() == [tuple(span) for span in joined(rows)]

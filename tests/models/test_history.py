@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.nodes import NodeSet
-from rebat.models.failures.events import MachineEvent, check_alternation, down_intervals, in_order
+from rebat.models.failures.events import MachineEvent, check_alternation, in_order
 from rebat.models.failures.history import Remembered, after, before
 from rebat.models.failures.laws import parse_law
+from tests.outages import down_intervals
 from tests.scenarios import failures
 
 

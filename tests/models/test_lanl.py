@@ -10,9 +10,10 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.models.failures.events import check_alternation, down_intervals, read_events
+from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.records.record import Record, record_of
 from rebat.records import lanl
+from tests.outages import down_intervals
 from tests.recordings import beside
 
 HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"

@@ -13,12 +13,12 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.blocks import MIDPLANES, TorusBlocks
-from rebat.models.failures.events import check_alternation, down_intervals, read_events
+from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.records.mira import joined_periods, within
 from rebat.models.failures.records.mira import mira_record as read_mira_ras
 from rebat.models.failures.records.record import Record
-from rebat.models.failures.spans import Span, joined
 from rebat.models.topology import MIRA
+from tests.outages import down_intervals
 from tests.recordings import beside
 
 REAL = "traces/mira-ras-fatal-events-0.9.cor.gz"
@@ -117,11 +117,6 @@ def test_a_card_within_its_board(tmp_path) -> None:
     assert ends.pop(late) == 5 * H // 2
     assert set(ends.values()) == {2 * H}
     assert len(ends) == 31
-
-
-def test_joined() -> None:
-    spans = [Span(1, 9, 10), Span(1, 2, 3), Span(1, 0, 8), Span(0, 5, 6), Span(1, 10, 12)]
-    assert list(joined(spans)) == [Span(0, 5, 6), Span(1, 0, 8), Span(1, 9, 12)]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from rebat.models.failures.node_rates import (
     poisson_interval,
 )
 from rebat.models.failures.repeated import STEPS, chances, lives_of
-from rebat.models.failures.spans import Span, events_of_spans
+from tests.outages import Span, events_of_spans
 
 US = 1_000_000
 N_NODES = 11

@@ -15,12 +15,13 @@ from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.units import to_s
-from rebat.models.failures.events import down_intervals, read_events
+from rebat.models.failures.events import read_events
 from rebat.models.failures.records.formats import ReaderOptions, read_record
 from rebat.platforms.simgrid_xml import read_platform
 from rebat.records.hosts import check_list, expanded, folded, sorted_names
 from rebat.workloads import batsim_json
 from rebat.workloads.importing import import_jobs
+from tests.outages import down_intervals
 
 US = 1_000_000
 HEADER = (

@@ -216,7 +216,7 @@ def _within(
     events: Sequence[MachineEvent], begin_s: float, end_s: float | None
 ) -> list[MachineEvent]:
     from rebat.core.units import FOREVER_US
-    from rebat.models.failures.spans import window
+    from rebat.models.failures.outages import window
 
     end_us = FOREVER_US if end_s is None else to_us(end_s)
     return window(events, to_us(begin_s), end_us)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def windowed(record: Record, begin: str | None, end: str | None) -> list[MachineEvent]:
     """Return the events of the record between two times."""
-    from rebat.models.failures.spans import window
+    from rebat.models.failures.outages import window
 
     if begin is None and end is None:
         return record.events
@@ -36,9 +36,9 @@ def windowed(record: Record, begin: str | None, end: str | None) -> list[Machine
 
 def left_out(record: Record, events: list[MachineEvent]) -> list[str]:
     """Describe how many node outages are outside the period of ``events``."""
-    from rebat.models.failures.spans import spans_of
+    from rebat.models.failures.outages import outages_of
 
-    n = record.n_outages - record.n_joined - len(spans_of(events))
+    n = record.n_outages - record.n_joined - len(outages_of(events).node)
     return [f"  {counted(n, 'node outage')} dropped: outside --begin and --end"] if n else []
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,34 @@ class Outages(NamedTuple):
     node: Ints
     down_us: Ints
     up_us: Ints
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, int]]) -> Outages:
+        """Return outages given as node, start and end (us)."""
+        return cls(*np.array([*rows], dtype=np.int64).reshape(-1, 3).T)
+
+    def rows(self) -> list[tuple[int, int, int]]:
+        """Return the node, the start and the end (us) of each outage."""
+        return list(zip(*(column.tolist() for column in self), strict=True))
+
+    def at(self, rows: npt.NDArray[Any]) -> Outages:
+        """Return the outages that a mask or an array of positions selects."""
+        return Outages(*(column[rows] for column in self))
+
+    def joined(self) -> Outages:
+        """Return outages sorted by node and time. Overlapping or adjacent outages are joined."""
+        if not len(self.node):
+            return self
+        node, down_us, up_us = self.at(np.lexsort((self.up_us, self.down_us, self.node)))
+        ends_us, rank = np.unique(up_us, return_inverse=True)
+        other = np.r_[True, node[1:] != node[:-1]]
+        # the latest end so far of each node, as its rank
+        latest = np.maximum.accumulate(np.cumsum(other) * len(ends_us) + rank) % len(ends_us)
+        begins = other.copy()
+        begins[1:] |= down_us[1:] > ends_us[latest[:-1]]
+        starts = np.flatnonzero(begins)
+        last = np.r_[starts[1:], len(node)] - 1
+        return Outages(node[starts], down_us[starts], ends_us[latest[last]])
 
 
 class NodeEvents(Sequence[NodeEvent]):

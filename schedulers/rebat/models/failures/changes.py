@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.core.units import US_PER_S
 from rebat.models.ettr import DAY_S
-from rebat.models.failures.events import MachineEvent, down_intervals
+from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.node_rates import Exposure, poisson_interval
+from rebat.models.failures.outages import outages_of
 
 N_PARTS = 4
 """Number of parts of equal length into which a record is divided."""
@@ -64,12 +65,10 @@ def rate_over_time(
     bounds = np.linspace(0, end_us, n_parts + 1)
     at_us = np.unique(exposure.at_us)
     counts = np.histogram(at_us, bounds)[0].tolist()
-    down = np.array(
-        [(a, FOREVER_US if b is None else b) for _, a, b in down_intervals(events)], dtype=np.int64
-    ).reshape(-1, 2)
+    _, down_us, repaired_us = outages_of(events)
     rows = []
     for begin, end, count in zip(bounds[:-1], bounds[1:], counts, strict=True):
-        inside = np.clip(np.minimum(down[:, 1], end) - np.maximum(down[:, 0], begin), 0, None)
+        inside = np.clip(np.minimum(repaired_us, end) - np.maximum(down_us, begin), 0, None)
         up_us = len(exposure.up_us) * (end - begin) - float(inside.sum())
         thousands = up_us / US_PER_S / DAY_S / 1000
         rates: list[float | None] = [None] * 3

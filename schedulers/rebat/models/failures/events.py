@@ -308,16 +308,3 @@ def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list
         )
         for event in events
     ]
-
-
-def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
-    """Return the node, start and end of every outage. Without a repair, the end is None."""
-    since: dict[int, int] = {}
-    intervals: list[tuple[int, int, int | None]] = []
-    for event in events:
-        for node in event.nodes:
-            if event.available:
-                intervals.append((node, since.pop(node), event.at_us))
-            else:
-                since[node] = event.at_us
-    return intervals + [(node, at_us, None) for node, at_us in since.items()]

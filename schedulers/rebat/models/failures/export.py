@@ -10,7 +10,7 @@ from rebat.core.csv_text import csv_line
 from rebat.core.files import write_text
 from rebat.core.units import FOREVER_US, to_s
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.spans import spans_of
+from rebat.models.failures.outages import outages_of
 
 
 def write_plain(events: Iterable[MachineEvent], path: Path) -> int:
@@ -21,8 +21,8 @@ def write_plain(events: Iterable[MachineEvent], path: Path) -> int:
     int
         Number of lines.
     """
-    spans = sorted(spans_of(events), key=lambda span: (span.down_us, span.node))
-    lines = [f"{s.node},{_text(s.down_us)},{_text(s.up_us)}\n" for s in spans]
+    rows = sorted((down, node, up) for node, down, up in outages_of(events).rows())
+    lines = [f"{node},{_text(down)},{_text(up)}\n" for down, node, up in rows]
     write_text(path, "node,down,up\n" + "".join(lines))
     return len(lines)
 

@@ -18,8 +18,9 @@ import numpy as np
 from rebat.core.counted import counted
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import US_PER_S, to_us
-from rebat.models.failures.events import MachineEvent, check_alternation, down_intervals
+from rebat.models.failures.events import MachineEvent, check_alternation
 from rebat.models.failures.node_table import NodeTable
+from rebat.models.failures.outages import outages_of
 from rebat.models.failures.per_node import (
     FAMILIES,
     ExponentialNodes,
@@ -155,12 +156,12 @@ def up_times(
     """
     since_us: list[int | None] = [0] * n_nodes
     failed: list[list[int]] = [[] for _ in range(n_nodes)]
-    for node, down_us, up_us in sorted(down_intervals(events), key=lambda interval: interval[1]):
+    for node, down_us, up_us in sorted(outages_of(events).rows(), key=lambda outage: outage[1]):
         if down_us <= until_us:
             if down_us > 0:
                 # at least a microsecond: most laws do not allow an up-time of 0
                 failed[node].append(max(1, down_us - (since_us[node] or 0)))
-            since_us[node] = up_us if up_us is not None and up_us <= until_us else None
+            since_us[node] = up_us if up_us <= until_us else None
     open_us = [0 if since is None else until_us - since for since in since_us]
     node_times = [
         UpTimes(np.array(ended_us) / US_PER_S, np.array([last] if last else []) / US_PER_S)

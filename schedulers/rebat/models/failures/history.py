@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.nodes import NodeSet
-from rebat.models.failures.events import MachineEvent, down_intervals
+from rebat.core.units import FOREVER_US
+from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.outages import outages_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -99,7 +101,8 @@ class After(msgspec.Struct, frozen=True):
 
 
 def _still_down(past: Sequence[MachineEvent]) -> Iterator[MachineEvent]:
-    down = [node for node, _, up_us in down_intervals(past) if up_us is None]
+    outages = outages_of(past)
+    down = outages.node[outages.up_us == FOREVER_US].tolist()
     if down:
         yield MachineEvent(0, False, NodeSet.of(down))
 

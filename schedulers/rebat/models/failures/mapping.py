@@ -24,15 +24,16 @@ rate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.node_events import Outages
 from rebat.core.streams import stream
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.spans import Span, events_of_spans, spans_of
+from rebat.models.failures.outages import events_of_outages, outages_of
 
 WAYS = ("rank", "share", "rate")
 
@@ -44,7 +45,7 @@ class MappedRecord(NamedTuple):
     ----------
     events : sequence of MachineEvent
         Failures and repairs.
-    spans : sequence of Span
+    outages : Outages
         The same events as outages of single nodes.
     n_nodes : int
         Size of the recorded machine.
@@ -53,7 +54,7 @@ class MappedRecord(NamedTuple):
     """
 
     events: Sequence[MachineEvent]
-    spans: Sequence[Span]
+    outages: Outages
     n_nodes: int
     length_us: int
 
@@ -68,15 +69,15 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
     InputError
         If the number of a node is too large for the machine, or no node fails.
     """
-    spans = spans_of(events)
-    if not spans:
+    outages = outages_of(events)
+    if not len(outages.node):
         raise InputError("contains no failures", expected="a record with failures")
-    largest = max(span.node for span in spans)
+    largest = int(outages.node.max())
     if n_nodes is not None and largest >= n_nodes:
         raise InputError(
             f"node {largest} is not on the machine", expected=f"nodes 0 to {n_nodes - 1}"
         )
-    return MappedRecord(events, spans, n_nodes or largest + 1, max(events[-1].at_us, 1))
+    return MappedRecord(events, outages, n_nodes or largest + 1, max(events[-1].at_us, 1))
 
 
 def mapped(
@@ -110,31 +111,38 @@ def mapped(
     if n_nodes == source.n_nodes and not turn:
         return list(source.events)
     if way == "rate":
-        return events_of_spans(_copies(source, n_nodes, seed, turn))
-    spans = _rotated(source, _offset_us(source, seed, 0)) if turn else source.spans
-    return events_of_spans(_placed(spans, source.n_nodes, n_nodes, way))
+        return events_of_outages(_copies(source, n_nodes, seed, turn).joined())
+    outages = _rotated(source, _offset_us(source, seed, 0)) if turn else source.outages
+    return events_of_outages(_placed(outages, source.n_nodes, n_nodes, way).joined())
 
 
-def _placed(spans: Sequence[Span], n_from: int, n_to: int, way: str) -> Iterator[Span]:
-    for span in spans:
-        first = span.node * n_to // n_from
-        after = (span.node + 1) * n_to // n_from if way == "share" else 0
-        for node in range(first, max(after, first + 1)):
-            yield span._replace(node=node)
+def _placed(outages: Outages, n_from: int, n_to: int, way: str) -> Outages:
+    first = outages.node * n_to // n_from
+    after = (outages.node + 1) * n_to // n_from if way == "share" else first
+    counts = np.maximum(after - first, 1)
+    rows = np.repeat(np.arange(len(first)), counts)
+    shift = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Outages(first[rows] + shift, outages.down_us[rows], outages.up_us[rows])
 
 
-def _copies(source: MappedRecord, n_nodes: int, seed: int, turn: bool) -> Iterator[Span]:
-    """Yield the outages of all copies of the record. The last copy may have fewer nodes."""
+def _copies(source: MappedRecord, n_nodes: int, seed: int, turn: bool) -> Outages:
+    """Return the outages of all copies of the record. The last copy may have fewer nodes."""
     n_complete, n_left = divmod(n_nodes, source.n_nodes)
+    copies = []
     for number in range(n_complete + (n_left > 0)):
         rotated = number > 0 or turn
-        spans = _rotated(source, _offset_us(source, seed, number)) if rotated else source.spans
-        nodes = np.arange(source.n_nodes)
+        outages = source.outages
+        if rotated:
+            outages = _rotated(source, _offset_us(source, seed, number))
+        place = number * source.n_nodes + np.arange(source.n_nodes)
         if number == n_complete:
             rng = stream(seed, "failures", "mapping", "nodes")
             nodes = np.sort(rng.choice(source.n_nodes, n_left, replace=False))
-        place = {node: number * source.n_nodes + at for at, node in enumerate(nodes.tolist())}
-        yield from (s._replace(node=place[s.node]) for s in spans if s.node in place)
+            place = np.full(source.n_nodes, -1)
+            place[nodes] = number * source.n_nodes + np.arange(n_left)
+        chosen = outages.at(place[outages.node] >= 0)
+        copies.append(chosen._replace(node=place[chosen.node]))
+    return Outages(*map(np.concatenate, zip(*copies, strict=True)))
 
 
 def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
@@ -142,21 +150,19 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
     return int(rng.integers(source.length_us))
 
 
-def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
-    """Return the record delayed by an offset. The part beyond its end moves to its beginning."""
-    return [
-        part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
-    ]
-
-
-def _rotated_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
-    """Yield a rotated outage.
+def _rotated(source: MappedRecord, offset_us: int) -> Outages:
+    """Return the record delayed by an offset. The part beyond its end moves to its beginning.
 
     An outage without an end is assumed to last to the end of the record.
     """
-    lasts_us = min(span.up_us, max(length_us, span.down_us + 1)) - span.down_us
-    down_us = (span.down_us + offset_us) % length_us
-    over_us = down_us + lasts_us - length_us
-    yield Span(span.node, down_us, down_us + lasts_us - max(over_us, 0))
-    if over_us > 0:
-        yield Span(span.node, 0, over_us)
+    node, down_us, up_us = source.outages
+    length_us = source.length_us
+    lasts_us = np.minimum(up_us, np.maximum(length_us, down_us + 1)) - down_us
+    down_us = (down_us + offset_us) % length_us
+    over_us = np.maximum(down_us + lasts_us - length_us, 0)
+    over = over_us > 0
+    return Outages(
+        np.concatenate([node, node[over]]),
+        np.concatenate([down_us, np.zeros(int(over.sum()), dtype=np.int64)]),
+        np.concatenate([down_us + lasts_us - over_us, over_us[over]]),
+    )

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.models.failures.events import MachineEvent, down_intervals
+from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.outages import outages_of
 from rebat.models.failures.per_node import Floats
 from rebat.models.failures.repeated import chances, lives_of
 
@@ -94,12 +95,8 @@ def exposure_of(
         End of the record. Default: its last event.
     """
     end_us = until_us if until_us is not None else (events[-1].at_us if events else 0)
-    rows = [
-        (node, down_us, FOREVER_US if up_us is None else up_us)
-        for node, down_us, up_us in down_intervals(events)
-        if down_us <= end_us
-    ]
-    node, down_us, repaired_us = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    outages = outages_of(events)
+    node, down_us, repaired_us = outages.at(outages.down_us <= end_us)
     up_us = np.full(n_nodes, end_us, dtype=np.int64)
     np.subtract.at(up_us, node, np.minimum(repaired_us, end_us) - down_us)
     failed = down_us > 0

@@ -14,10 +14,10 @@ from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s, read_events
 from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
+from rebat.models.failures.outages import grouped, merged_events
 from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions, read_record
 from rebat.models.failures.records.mira import MAINTAINED, Maintained
-from rebat.models.failures.spans import merged_events, outages_of
 
 
 class Recorded(Law, frozen=True):
@@ -207,7 +207,7 @@ def _outages(
 ) -> tuple[Outage, ...]:
     """Return the outages of a record on a machine, cached for all policies of a seed."""
     events = mapped(_source(law, content), n_nodes, law.map, seed, law.turn)
-    return tuple(outages_of(events))
+    return tuple(grouped(events))
 
 
 def _text(value: Any) -> str:

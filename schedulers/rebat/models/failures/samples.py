@@ -16,8 +16,8 @@ import numpy as np
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.fitting import Parameters, UpTimes, likeliest, log_likelihood, up_times
+from rebat.models.failures.outages import outages_of
 from rebat.models.failures.per_node import FAMILIES, ExponentialNodes, Floats
-from rebat.models.failures.spans import spans_of
 
 FEWEST = 3
 """Minimum number of completed times for a fit."""
@@ -81,11 +81,11 @@ def samples(
 
 
 def _repairs(events: Sequence[MachineEvent], end_us: int) -> UpTimes:
-    outages = {(span.down_us, span.up_us) for span in spans_of(events) if span.down_us}
-    ended_us = [up_us - down_us for down_us, up_us in sorted(outages) if up_us < FOREVER_US]
-    open_us = [end_us - down_us for down_us, up_us in sorted(outages) if up_us == FOREVER_US]
-    positive_us = [time_us for time_us in open_us if time_us > 0]
-    return UpTimes(np.array(ended_us) / US_PER_S, np.array(positive_us) / US_PER_S)
+    _, down_us, up_us = outages_of(events)
+    pairs = np.unique(np.stack([down_us, up_us], axis=1)[down_us > 0], axis=0)
+    ended = pairs[:, 1] < FOREVER_US
+    open_us = end_us - pairs[~ended, 0]
+    return UpTimes(np.diff(pairs[ended])[:, 0] / US_PER_S, open_us[open_us > 0] / US_PER_S)
 
 
 def fits(times: UpTimes, on_fit: Callable[[], None] = lambda: None) -> list[Fitted]:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rebat.core.units import to_s, to_us
-from rebat.models.failures.events import MachineEvent, check_alternation, down_intervals
+from rebat.core.units import FOREVER_US, to_s, to_us
+from rebat.models.failures.events import MachineEvent, check_alternation
+from rebat.models.failures.outages import outages_of
 
 
 def describe_events(
@@ -47,13 +48,11 @@ def describe_events(
     check_alternation(events, n_nodes)
     end_us = events[-1].at_us if events else 0
     low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
-    intervals = down_intervals(events)
+    intervals = outages_of(events).rows()
     last = high - 1 if window_s else high  # only the default window includes its end
     failures = [(node, a, b) for node, a, b in intervals if low <= a <= last]
-    repaired = [b - a for _, a, b in failures if b is not None]
-    down_us = sum(
-        max(0, min(high if b is None else b, high) - max(a, low)) for _, a, b in intervals
-    )
+    repaired = [b - a for _, a, b in failures if b < FOREVER_US]
+    down_us = sum(max(0, min(b, high) - max(a, low)) for _, a, b in intervals)
     counts = Counter(node for node, _, _ in failures)
     dates = len({a for _, a, _ in failures})
     return {

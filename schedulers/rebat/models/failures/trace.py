@@ -11,16 +11,16 @@ from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.nodes import NodeSet
-from rebat.core.units import FOREVER_US, to_s
+from rebat.core.units import to_s
 from rebat.models.failures.events import (
     MachineEvent,
     Numbers,
     check_alternation,
-    down_intervals,
     machine_mtbf_s,
     read_events,
 )
 from rebat.models.failures.law import Law, Outage
+from rebat.models.failures.outages import outages_of
 from rebat.models.failures.records.detect import rejecting_records
 
 
@@ -96,9 +96,9 @@ class Trace(Law, frozen=True):
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Yield outages of single nodes. A node that is never repaired stays down forever."""
-        intervals = down_intervals(list(self.events(n_nodes)))
-        for node, down_us, up_us in sorted(intervals, key=lambda interval: interval[1]):
-            yield Outage(down_us, FOREVER_US if up_us is None else up_us, NodeSet.of([node]))
+        rows = outages_of(self.events(n_nodes)).rows()
+        for node, down_us, up_us in sorted(rows, key=lambda outage: outage[1]):
+            yield Outage(down_us, up_us, NodeSet.of([node]))
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Raise InputError: recorded failures have no survival probability."""

@@ -10,6 +10,7 @@ follow from this numbering. They differ from its neighbours on the real torus of
 
 from __future__ import annotations
 
+import heapq
 from datetime import UTC
 from functools import cache
 from pathlib import Path
@@ -19,13 +20,14 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError
+from rebat.core.node_events import Outages
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.blocks import MIDPLANES, TorusBlocks
 from rebat.models.boxes import Ints
 from rebat.models.failures.law import Outage, check_span, events_of
+from rebat.models.failures.outages import events_of_outages, merged_events, outages_of
 from rebat.models.failures.records.record import Record, record_of
-from rebat.models.failures.spans import Span, joined, merged_events, single, spans_of, together
 from rebat.models.topology import MIRA
 from rebat.records.clock import Floats, midnight_s
 from rebat.records.mira_ras import COMPUTE, PARTS, read_mira_ras, read_periods
@@ -103,9 +105,9 @@ def joined_periods(path: Path) -> Floats:
     Overlapping or adjacent periods are joined.
     """
     rows = read_periods(path)
-    times = (map(to_us, rows.column(name).tolist()) for name in ("down", "up"))
-    spans = joined(Span(0, down, up) for down, up in zip(*times, strict=True))
-    return np.array([[span.down_us / 1e6, span.up_us / 1e6] for span in spans])
+    times = (np.rint(rows.column(name) * 1e6).astype(np.int64) for name in ("down", "up"))
+    _, down_us, up_us = Outages(np.zeros(len(rows), dtype=np.int64), *times).joined()
+    return np.stack([down_us, up_us], axis=1) / 1e6
 
 
 def within(times_s: Floats, periods: Floats) -> np.ndarray:
@@ -122,20 +124,27 @@ def _maintained(record: Record, periods: list[tuple[int, int]]) -> Record:
 
     For speed, only nodes whose outages overlap a period are processed one by one.
     """
-    spans = spans_of(record.events)
+    outages = outages_of(record.events)
     down: list[Outage] = []
+    parts = [outages]
     for at_us, until_us in ((max(down_us, 0), up_us) for down_us, up_us in periods if up_us > 0):
-        overlapping = {s.node for s in spans if s.down_us <= until_us and s.up_us >= at_us}
-        spans += [Span(node, at_us, until_us) for node in overlapping]
-        others = np.setdiff1d(np.arange(MIRA.n_nodes), list(overlapping))
+        hit = (outages.down_us <= until_us) & (outages.up_us >= at_us)
+        overlapping = np.unique(outages.node[hit])
+        parts.append(
+            Outages(overlapping, *(np.full(len(overlapping), at) for at in (at_us, until_us)))
+        )
+        others = np.setdiff1d(np.arange(MIRA.n_nodes), overlapping)
         down.append(Outage(at_us, until_us, NodeSet.of_sorted(others)))
-    outages = list(joined(spans))
-    with_maintenance = together([*single(outages), *down])
+    every = Outages(*map(np.concatenate, zip(*parts, strict=True)))
+    joined = every.joined()
+    events = heapq.merge(
+        events_of_outages(joined), events_of(down), key=lambda e: (e.at_us, not e.available)
+    )
     record.taken["maintenance"] += len(down)
     return msgspec.structs.replace(
         record,
-        events=list(merged_events(events_of(with_maintenance))),
-        n_joined=record.n_joined + len(spans) - len(outages),
+        events=list(merged_events(events)),
+        n_joined=record.n_joined + len(every.node) - len(joined.node),
     )
 
 

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.errors import InputError
-from rebat.core.units import FOREVER_US, to_us
+from rebat.core.node_events import Outages
+from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.law import events_of
-from rebat.models.failures.spans import Span, joined, merged_events, single, together
+from rebat.models.failures.outages import events_of_outages
+from rebat.records.clock import Floats
 from rebat.records.hosts import expanded
 from rebat.records.table import Rows
 
@@ -75,19 +78,19 @@ class Lines:
 
     def record(
         self,
-        spans: list[Span],
+        outages: Outages,
         origin: datetime | None = None,
         n_nodes: int | None = None,
         names: tuple[str, ...] = (),
     ) -> Record:
         """Return the record of all outages that were read."""
-        outages = list(joined(spans))
+        joined = outages.joined()
         return Record(
-            list(merged_events(events_of(together(single(outages))))),
+            events_of_outages(joined),
             self.taken,
             self.dropped,
-            len(spans),
-            len(spans) - len(outages),
+            len(outages.node),
+            len(outages.node) - len(joined.node),
             origin,
             n_nodes,
             names,
@@ -97,7 +100,7 @@ class Lines:
 
 def record_of(
     rows: Rows,
-    nodes: Sequence[Iterable[int]] | None = None,
+    nodes: Sequence[Sequence[int]] | None = None,
     shortest_us: int = 0,
 ) -> Record:
     """Return the record of outages that a reader returned.
@@ -107,7 +110,7 @@ def record_of(
     rows : Rows
         ``down`` and ``up`` in seconds; the facts ``zero_s`` (time 0), ``zone``, ``n_nodes`` and
         ``names`` are optional. ``kind`` contains the part that fails (default: a node).
-    nodes : sequence of iterables of int, optional
+    nodes : sequence of sequences of int, optional
         Nodes of each outage. By default, they are in the column ``node``, or named in ``hosts``.
     shortest_us : int
         Minimum duration of an outage.
@@ -125,20 +128,16 @@ def record_of(
     if nodes is None:
         nodes = _nodes(rows)
     zero_s = float(facts.get("zero_s", 0.0))
-    down_us = [to_us(at - zero_s) for at in rows.column("down").tolist()]
-    up_us = [
-        FOREVER_US if math.isinf(at) else to_us(at - zero_s) for at in rows.column("up").tolist()
-    ]
-    spans = [
-        Span(node, down, max(up, down + shortest_us))
-        for members, down, up in zip(nodes, down_us, up_us, strict=True)
-        for node in members
-    ]
+    down_us, up_us = (_times_us(rows.column(name), zero_s) for name in ("down", "up"))
+    sizes = np.fromiter(map(len, nodes), np.int64, len(nodes))
+    node = np.fromiter(itertools.chain.from_iterable(nodes), np.int64, int(sizes.sum()))
+    up_us = np.maximum(up_us, down_us + shortest_us)
+    outages = Outages(node, np.repeat(down_us, sizes), np.repeat(up_us, sizes))
     origin = None
     if "zero_s" in facts:
         origin = datetime.fromtimestamp(zero_s, facts.get("zone", UTC)).replace(tzinfo=None)
     names = facts.get("names", ())
-    return lines.record(spans, origin, facts.get("n_nodes") or len(names) or None, names)
+    return lines.record(outages, origin, facts.get("n_nodes") or len(names) or None, names)
 
 
 def _nodes(rows: Rows) -> list[list[int]]:
@@ -146,3 +145,11 @@ def _nodes(rows: Rows) -> list[list[int]]:
         return [[int(node)] for node in rows.column("node").tolist()]
     numbers = {name: number for number, name in enumerate(rows.facts["names"])}
     return [[numbers[name] for name in expanded(text)] for text in rows.text("hosts").tolist()]
+
+
+def _times_us(times_s: Floats, zero_s: float) -> npt.NDArray[np.int64]:
+    """Return times in microseconds after time 0. Infinite times are FOREVER_US."""
+    finite = np.isfinite(times_s)
+    times_us = np.full(len(times_s), FOREVER_US, dtype=np.int64)
+    times_us[finite] = np.rint((times_s[finite] - zero_s) * US_PER_S)
+    return times_us

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.errors import InputError
+from rebat.core.node_events import Outages
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.outages import events_of_outages
 from rebat.models.failures.records.record import Lines, Record
-from rebat.models.failures.spans import Span, events_of_spans
 from rebat.records.attempts import AttemptsOfNodes
 from rebat.records.clock import TimeKind, check_same_clock, zone_of
 from rebat.records.judge import stale_note
@@ -117,31 +118,34 @@ def machine_events(
     in ``names``, and intervals that end before time 0, are left out.
     """
     numbers = {name: number for number, name in enumerate(names)}
-    spans = (_span(row, numbers, origin_s) for row in downs if row.node in numbers)
-    return events_of_spans(span for span in spans if span.up_us > span.down_us)
+    rows = (_row(down, numbers, origin_s) for down in downs if down.node in numbers)
+    return events_of_outages(Outages.of(row for row in rows if row[2] > row[1]).joined())
 
 
-def _span(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> Span:
-    """Return a down interval relative to time 0. If it ended before time 0, its length is 0."""
+def _row(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> tuple[int, int, int]:
+    """Return the node, the start and the end (us) of a down interval.
+
+    If it ended before time 0, its length is 0.
+    """
     down_us = max(_us(row.down_s, zero_s), 0)
-    return Span(numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us))
+    return numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us)
 
 
 class DownSpans(NamedTuple):
     """Down intervals of the nodes of a machine.
 
-    ``rows`` are in seconds since the Unix epoch. ``spans`` begin at time 0, which is ``zero_s``.
+    ``rows`` are in seconds since the Unix epoch. ``outages`` begin at time 0, which is ``zero_s``.
     """
 
     zero_s: float
     rows: list[DownRow]
-    spans: list[Span]
+    outages: list[tuple[int, int, int]]
 
 
 def spans_on(
     downs: Iterable[DownRow], names: Sequence[str], origin_s: float | None, lines: Lines
 ) -> DownSpans:
-    """Return down intervals on a machine of named nodes as spans.
+    """Return down intervals on a machine of named nodes as outages.
 
     Intervals of nodes that are not in ``names`` are counted as dropped. Time 0 is ``origin_s``, or
     the beginning of the first interval.
@@ -153,12 +157,12 @@ def spans_on(
     _drop(by_name[False], "of nodes that the workload does not have", lines)
     begin_s = min((row.down_s for row in by_name[True]), default=0.0)
     zero_s = begin_s if origin_s is None else origin_s
-    outages = [(row, _span(row, numbers, zero_s)) for row in by_name[True]]
-    used = [(row, span) for row, span in outages if span.up_us > span.down_us]
-    empty = [row for row, span in outages if span.up_us == span.down_us]
+    outages = [(row, _row(row, numbers, zero_s)) for row in by_name[True]]
+    used = [(row, outage) for row, outage in outages if outage[2] > outage[1]]
+    empty = [row for row, outage in outages if outage[2] == outage[1]]
     _drop(empty, "zero duration, or before time 0", lines)
     lines.taken = +lines.taken
-    return DownSpans(zero_s, [row for row, _ in used], [span for _, span in used])
+    return DownSpans(zero_s, [row for row, _ in used], [outage for _, outage in used])
 
 
 def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
@@ -177,11 +181,11 @@ def record_of(
     InputError
         If there is no down interval, or the zone is unknown.
     """
-    if not used.spans:
+    if not used.outages:
         raise InputError("contains no failures", where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
     local = origin.astimezone(zone_of(zone, "--zone")).replace(tzinfo=None)
-    return lines.record(used.spans, local, len(names), tuple(names))
+    return lines.record(Outages.of(used.outages), local, len(names), tuple(names))
 
 
 def _us(at_s: float, zero_s: float) -> int:
