@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rebat.core.node_events import NodeEvents
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import read_event_file
+from rebat.models.failures.outages import node_events
 from rebat.results.files.batsim_csv import schedule_csv
 from rebat.wire.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload
@@ -94,11 +96,7 @@ def test_the_totals_are_batsims(name: str) -> None:
     engine, _ = replay(folder, name)
     assert (engine.dead_us > 0) == (name == "events_filler_flat")
     events = events_of(folder, name)
-    told = (
-        [(e.at_us, e.available, e.nodes) for e in read_event_file(events).machine_events]
-        if events.exists()
-        else []
-    )
+    told = node_events(read_event_file(events).machine_events) if events.exists() else NodeEvents()
     text = schedule_csv(engine.ended, engine.n_nodes, told, engine.dead_us)
     (made,), (real,) = map(
         csv.DictReader, (text.splitlines(), (folder / f"{name}_schedule.csv").open())

@@ -12,7 +12,6 @@ import pytest
 from rebat.figures import flows, gantt
 from rebat.figures.boxes import in_time_units
 from rebat.figures.canvas import colours, content_of, time_unit
-from rebat.results.measures.recoveries import down_intervals
 from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
 from tests.scenarios import fails, machine, run
@@ -56,7 +55,7 @@ def test_outages_are_drawn_up_to_the_makespan() -> None:
     """All except two of 3,000 outages begin after the last job."""
     events = [event for k in range(3000) for event in fails(3, 8 + 5 * k, 12 + 5 * k)]
     ledger = run("easy", machine(4, (2, 15), (1, 4)), events).ledger
-    assert len(down_intervals(ledger.node_events, 0)) == 3000
+    assert len(ledger.node_events.outages(0).rows()) == 3000
     figure = drawn(gantt.named_gantt({"easy": ledger}, 4))
     black = [c for c in figure.axes[0].collections if tuple(c.get_facecolor()[0][:3]) == (0, 0, 0)]
     spans = [path.get_extents().intervalx for c in black for path in c.get_paths()]

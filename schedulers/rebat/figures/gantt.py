@@ -14,7 +14,6 @@ from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, time_unit
 from rebat.figures.causes import HELD_COLOUR
 from rebat.results.measures.platform import Window
-from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 
@@ -131,7 +130,7 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
     """Draw the outages until the last attempt ends. Omit later outages."""
     spans = defaultdict(list)
-    for node, down, up in down_intervals(ledger.node_events, end_us):
+    for node, down, up in ledger.node_events.outages(end_us).rows():
         if down < end_us:
             spans[node].append((to_s(down) / scale, to_s(min(up, end_us) - down) / scale))
     for node, bars in spans.items():

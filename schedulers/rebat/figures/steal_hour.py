@@ -8,7 +8,6 @@ from html import escape
 from rebat.core.attempts import Cause, job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.canvas import COLOURS
-from rebat.results.measures.recoveries import down_intervals
 from rebat.session.ledger import AttemptRecord, Ledger
 
 WIDTH, HEIGHT = 900.0, 420.0
@@ -29,7 +28,7 @@ def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
     for record in ledger.attempts:
         if record.nodes is not None and record.end_us > first and record.start_us < last:
             parts += _rectangles(record, n_nodes, first, last)
-    for node, down, up in down_intervals(ledger.node_events, last):
+    for node, down, up in ledger.node_events.outages(last).rows():
         if up > first and down < last:
             x, width = _span(down, up, first, last)
             y = node / n_nodes * HEIGHT

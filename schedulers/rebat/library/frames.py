@@ -12,7 +12,6 @@ from rebat.results.files.columns import plain_columns
 from rebat.results.files.run_csv import attempt_columns
 from rebat.results.measures.jobs import JobRow
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
-from rebat.results.measures.recoveries import down_intervals
 from rebat.results.metric import Name
 from rebat.results.seeds import COMPARED, MetricRow, Seeds
 from rebat.results.seeds import compared as row_of
@@ -62,7 +61,7 @@ def nodes(results: Sequence[RunResult]) -> DataFrame:
 
     parts = []
     for result in results:
-        outages = down_intervals(result.ledger.node_events, FOREVER_US)
+        outages = result.ledger.node_events.outages(FOREVER_US).rows()
         rows = [
             (node, to_s(down), to_s(up) if up < FOREVER_US else float("nan"))
             for down, node, up in sorted((down, node, up) for node, down, up in outages)

@@ -8,6 +8,7 @@ from pathlib import Path
 from rebat.core.files import write_lines, write_text
 from rebat.engine.engine import Engine
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.outages import node_events
 from rebat.results.files.batsim5_files import jobs_csv5, schedule_json
 
 
@@ -19,6 +20,5 @@ def write_batsim5_files(
     write_lines(jobs, jobs_csv5(engine.ended))
     if not schedule:
         return [jobs]
-    node_events = [(event.at_us, event.available, event.nodes) for event in events]
-    write_text(totals, schedule_json(engine.ended, engine.n_nodes, node_events))
+    write_text(totals, schedule_json(engine.ended, engine.n_nodes, node_events(events)))
     return [jobs, totals]

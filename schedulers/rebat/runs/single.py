@@ -24,6 +24,7 @@ from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EndedJob
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import GenericEvent, MachineEvent
+from rebat.models.failures.outages import node_events
 from rebat.models.overload import stuck_job
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
@@ -273,9 +274,8 @@ def write_run(
 
 def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:
     """Write PREFIX_jobs.csv and PREFIX_schedule.csv in the format of Batsim."""
-    node_events = [(event.at_us, event.available, event.nodes) for event in events]
     jobs, schedule = Path(f"{prefix}_jobs.csv"), Path(f"{prefix}_schedule.csv")
     write_lines(jobs, jobs_csv(engine.ended))
-    totals = schedule_csv(engine.ended, engine.n_nodes, node_events, engine.dead_us)
+    totals = schedule_csv(engine.ended, engine.n_nodes, node_events(events), engine.dead_us)
     write_text(schedule, totals)
     return [jobs, schedule]

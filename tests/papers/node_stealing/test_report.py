@@ -13,6 +13,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.figures.steal_hour import steal_hour
 from rebat.papers.common.claims import Claim, Rule, judge
@@ -319,7 +320,7 @@ def test_the_hour_around_a_steal_tells_jobs_and_escapes_their_names() -> None:
         attempt, "p", None, 0, 10**9, Cause.STOLEN, "COMPLETED_KILLED", 0, NodeSet.parse("0-1")
     )
     failed = 5 * 10**8, False, NodeSet.of([3])
-    ledger = Ledger(attempts=attempts_of([record]), node_events=[failed])
+    ledger = Ledger(attempts=attempts_of([record]), node_events=NodeEvents([failed]))
     svg = steal_hour(ledger, 4, 10**9)
     assert "job &lt;b&gt;, attempt 0, 2 nodes" in svg
     assert "interrupted for another job" in svg

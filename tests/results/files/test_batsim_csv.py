@@ -11,11 +11,13 @@ import pytest
 
 from rebat.core.csv_text import csv_field
 from rebat.core.jobs import Job, Workload
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
 from rebat.core.units import to_us
 from rebat.engine.jobs import EndedJob, ended_jobs
 from rebat.models.failures.events import read_events
+from rebat.models.failures.outages import node_events
 from rebat.results.compare.schedules import compare
 from rebat.results.files.batsim_csv import jobs_csv, schedule_csv
 from rebat.results.files.batsim_files import read_jobs
@@ -73,7 +75,7 @@ def test_the_files_are_batsims(name: str) -> None:
         assert apart <= LAST_DIGIT
         assert all(abs(float(one[column]) - float(other[column])) < 2e-6 for column in apart)
     nodes_change = read_events(events) if events.exists() else []
-    told = [(event.at_us, event.available, event.nodes) for event in nodes_change]
+    told = node_events(nodes_change)
     (made,) = csv.DictReader(io.StringIO(schedule_csv(jobs, FLAT[name], told)))
     (real,) = csv.DictReader(io.StringIO(Path(f"{prefix}_schedule.csv").read_text()))
     assert {column for column in real if made[column] != real[column]} <= OURS
@@ -113,7 +115,7 @@ def test_a_last_attempt_without_a_length_counts_for_the_makespan() -> None:
     )  # fmt: skip
     (row,) = csv.DictReader(jobs_csv([job]))
     assert (row["turnaround_time"], row["stretch"]) == ("5.000010", "500001.000000")
-    (totals,) = csv.DictReader(schedule_csv(ended_jobs([job]), 4, []).splitlines())
+    (totals,) = csv.DictReader(schedule_csv(ended_jobs([job]), 4, NodeEvents()).splitlines())
     assert (totals["makespan"], totals["time_computing"]) == ("7.000010", "0.000000")
 
 

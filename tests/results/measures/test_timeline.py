@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
-from rebat.results.measures.recoveries import down_intervals
+from rebat.models.failures.outages import node_events
 from rebat.results.measures.steps import Steps, steps_of
 from rebat.results.measures.timeline import outages_of, series_of, timeline_of
 from rebat.session.ledger import Ledger
@@ -32,7 +33,7 @@ def slowly(ledger: Ledger, at: int) -> tuple[int, int, int]:
             busy |= set(record.nodes or ())
         waiting += record.attempt.queued_us <= at < (record.start_us if ran else record.end_us)
     end = max(record.end_us for record in ledger.attempts)
-    down = {node for node, since, until in down_intervals(ledger.node_events, end)
+    down = {node for node, since, until in ledger.node_events.outages(end).rows()
             if since <= at < min(until, end)}  # fmt: skip
     return len(busy), waiting, N_NODES - len(busy | down)
 
@@ -65,12 +66,12 @@ def test_steps_are_sums_up_to_each_date(changes) -> None:
 
 @given(failures(N_NODES, most=30), st.integers(1, 120))
 def test_outages_of_neighbours_are_joined_and_nothing_is_lost(events, until_s) -> None:
-    told = [(event.at_us, event.available, event.nodes) for event in sorted(events, key=by_date)]
+    told = node_events(events)
     until = until_s * 1_000_000
     outages, (dates, nodes) = outages_of(told, until)
     plain = {
         (node, down, min(up, until))
-        for node, down, up in down_intervals(told, until)
+        for node, down, up in told.outages(until).rows()
         if down < until
     }
     joined = {
@@ -89,7 +90,7 @@ def by_date(event) -> tuple[int, bool]:
 
 def test_a_rack_that_fails_at_once_is_one_outage() -> None:
     rack = NodeSet.parse("2-5")
-    outages, failed = outages_of([(10, False, rack), (20, True, rack)], 100)
+    outages, failed = outages_of(NodeEvents([(10, False, rack), (20, True, rack)]), 100)
     assert [column.tolist() for column in outages] == [[10], [20], [2], [5]]
     assert failed[1].tolist() == [2, 3, 4, 5]
 

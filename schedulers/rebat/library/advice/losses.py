@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.traits import traits_of
 from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.outages import node_events
 from rebat.results.files.recorded import RECORDED, read_source
 from rebat.results.files.timelines import read_timeline, run_folders
 from rebat.results.measures.flows import class_name, size_classes
@@ -129,11 +130,8 @@ def recorded_losses(past: Path, workload: Workload, events: DownEvents) -> Recor
     span_h = run.makespan_us / HOUR_US
     outages = run.outages
     if not len(outages.begin_us):
-        node_events = [
-            (event.at_us, event.available, event.nodes)
-            for event in events(run.n_nodes, span_h * 3600)
-        ]
-        outages, _ = outages_of(node_events, run.makespan_us)
+        drawn = node_events(events(run.n_nodes, span_h * 3600))
+        outages, _ = outages_of(drawn, run.makespan_us)
     downs = np.minimum(outages.end_us, run.makespan_us) - outages.begin_us
     down_h = float((np.maximum(downs, 0) * outages.sizes).sum()) / HOUR_US
     names = {

@@ -14,7 +14,6 @@ from rebat.core.events import Message
 from rebat.core.units import to_s
 from rebat.engine.engine import Scheduler
 from rebat.results.measures.jobs import JobRows
-from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.summary import RunSummary
 from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
@@ -73,7 +72,7 @@ def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
         for (_, end, first), (start, _, second) in pairwise(intervals):
             require(end <= start, f"node {node} runs {first} and {second}")
     horizon = max((record.end_us for record in ledger.attempts), default=0)
-    for node, down, up in down_intervals(ledger.node_events, horizon):
+    for node, down, up in ledger.node_events.outages(horizon).rows():
         for start, end, attempt in held.get(node, ()):
             dead = min(end - hung_us[attempt], up) - max(start, down)
             require(dead <= slack_us, f"{attempt} runs on the dead node {node}")

@@ -16,10 +16,14 @@ from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import Outage
 
 
+def node_events(events: Iterable[MachineEvent]) -> NodeEvents:
+    """Return failures and repairs as columns."""
+    return NodeEvents((event.at_us, event.available, event.nodes) for event in events)
+
+
 def outages_of(events: Iterable[MachineEvent]) -> Outages:
     """Return the outages that events describe. Without a repair, the end is FOREVER_US."""
-    rows = ((event.at_us, event.available, event.nodes) for event in events)
-    return NodeEvents(rows).outages(FOREVER_US)
+    return node_events(events).outages(FOREVER_US)
 
 
 def events_of_outages(outages: Outages) -> list[MachineEvent]:

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from rebat.core.units import FOREVER_US
 from rebat.figures.torus import DOWN, FREE
 from rebat.models.blocks import TorusBlocks
-from rebat.results.measures.recoveries import down_intervals
 from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -21,7 +20,7 @@ def owners(ledger: Ledger, blocks: TorusBlocks, at_us: int) -> Ints:
     for record in ledger.attempts:
         if record.nodes is not None and record.start_us <= at_us < record.end_us:
             nodes[list(record.nodes)] = record.attempt.job_serial
-    for node, down_us, up_us in down_intervals(ledger.node_events, FOREVER_US):
+    for node, down_us, up_us in ledger.node_events.outages(FOREVER_US).rows():
         if down_us <= at_us < up_us:
             nodes[node] = DOWN
     table = nodes[blocks.members]

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebat.core.batsim5 import complete
+from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.core.units import US_PER_S
 from rebat.engine.jobs import REJECTED, EndedJob
-from rebat.results.files.batsim_csv import NodeEvents, columns_of_run, totals
+from rebat.results.files.batsim_csv import columns_of_run, totals
 from rebat.results.files.columns import Names, Seconds, Words, csv_lines
 
 VERSION5 = "5.0.0-rc2-rebat"

@@ -7,13 +7,13 @@ Names are those of Batsim, because the files are compared with Batsim's files.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.csv_text import csv_field
-from rebat.core.nodes import NodeSet
+from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.core.units import US_PER_S, to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob, ended_jobs
@@ -28,7 +28,6 @@ from rebat.results.files.columns import (
     Words,
     csv_lines,
 )
-from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.sharing import dot
 
 
@@ -84,9 +83,6 @@ def _finish_us(start_us: Ints, end_us: Ints) -> Ints:
 
 
 Ints = npt.NDArray[np.int64]
-
-NodeEvents = Sequence[tuple[int, bool, NodeSet]]
-"""An event: time, whether the nodes are up after the event, and the nodes."""
 
 
 def schedule_csv(
@@ -154,5 +150,5 @@ def totals(
 
 
 def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:
-    outages = down_intervals(node_events, until_us)
+    outages = node_events.outages(until_us).rows()
     return sum(min(up, until_us) - down for _, down, up in outages if down < until_us)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.sizes import MAX_NODES
 from rebat.results.files.recorded import source_of
@@ -23,7 +24,6 @@ from rebat.results.measures.sharing import NodeIntervals, repeats
 from rebat.results.measures.timeline import (
     CAUSES,
     Blocks,
-    NodeEvents,
     Pattern,
     Spans,
     Timeline,
@@ -248,7 +248,7 @@ def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
         np.stack([blocks.first, blocks.last], axis=1),
         np.searchsorted(blocks.owner, np.arange(1, len(words))),
     )
-    return [
+    return NodeEvents(
         (int(at), bool(is_up), NodeSet(nodes))
         for at, is_up, nodes in zip(times_us, up, sets, strict=False)
-    ]
+    )

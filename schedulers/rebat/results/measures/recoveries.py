@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import OVER, SECOND_ORDER
-from rebat.core.node_events import NodeEvents
-from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint_times import Patterns, checkpoint_time_us, checkpoint_times_us
@@ -121,7 +118,7 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
     hung = ledger.attempts.column("hung_us") != 0
     if not hung.any():
         return []
-    outages = sorted(down_intervals(ledger.node_events, FOREVER_US), key=lambda o: o[1])
+    outages = sorted(ledger.node_events.outages(FOREVER_US).rows(), key=lambda o: o[1])
     starts, spans = [down for _, down, _ in outages], []
     for record in ledger.attempts.where(hung):
         failed_us, nodes = record.end_us - record.hung_us, record.nodes
@@ -130,11 +127,3 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
             if nodes is not None and node in nodes:
                 spans.append((down, min(up, record.end_us)))
     return spans
-
-
-def down_intervals(
-    events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
-) -> list[tuple[int, int, int]]:
-    """Return (node, start, end) of all outages. Those without an end last until ``horizon_us``."""
-    events = events if isinstance(events, NodeEvents) else NodeEvents(events)
-    return list(zip(*(part.tolist() for part in events.outages(horizon_us)), strict=True))

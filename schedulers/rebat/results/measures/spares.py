@@ -12,7 +12,7 @@ import msgspec
 from rebat.core.attempts import SPARE, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.results.measures.platform import Window
-from rebat.results.measures.recoveries import Span, down_intervals
+from rebat.results.measures.recoveries import Span
 from rebat.session.ledger import AttemptRecord, Ledger
 
 
@@ -53,7 +53,7 @@ def spares(ledger: Ledger, window: Window) -> Spares | None:
     if not reserved:
         return None
     outages: dict[int, list[Span]] = defaultdict(list)
-    for node, down_us, up_us in down_intervals(ledger.node_events, FOREVER_US):
+    for node, down_us, up_us in ledger.node_events.outages(FOREVER_US).rows():
         outages[node].append((down_us, up_us))
     ready_us = 0
     for drain in reserved:

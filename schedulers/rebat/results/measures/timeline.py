@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import Cause, job_name
-from rebat.core.nodes import NodeSet
+from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.models.checkpoint import Checkpointing
-from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.sharing import holds_of_attempts, repeats
 from rebat.results.measures.steps import Steps, from_to, steps_of
 from rebat.session.ledger import AttemptRecord, Ledger
@@ -23,7 +22,6 @@ Int = npt.NDArray[np.int64]
 CAUSES = tuple(Cause)
 """The causes to which the numbers in ``Timeline.cause`` refer."""
 
-NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 """Events in order of time: time, whether the nodes are up after the event, and the nodes."""
 
 
@@ -175,7 +173,7 @@ def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int
     """Return all outages up to a time (joined over consecutive nodes), and all failures."""
     spans = sorted(
         (down, min(up, until_us), node)
-        for node, down, up in down_intervals(events, until_us)
+        for node, down, up in events.outages(until_us).rows()
         if down < until_us
     )
     table = np.array(spans, dtype=np.int64).reshape(-1, 3)
