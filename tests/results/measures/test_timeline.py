@@ -66,7 +66,7 @@ def test_steps_are_sums_up_to_each_date(changes) -> None:
 
 @given(failures(N_NODES, most=30), st.integers(1, 120))
 def test_outages_of_neighbours_are_joined_and_nothing_is_lost(events, until_s) -> None:
-    told = node_events(events)
+    told = node_events(sorted(events, key=by_date))
     until = until_s * 1_000_000
     outages, (dates, nodes) = outages_of(told, until)
     plain = {
