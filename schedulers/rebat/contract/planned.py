@@ -68,7 +68,6 @@ class PlannedStarts(msgspec.Struct):
 
         Parameters
         ----------
-        view : View
         starts_us : mapping
             Planned start in microseconds by id of the attempt. Other attempts have no reservation.
         """

@@ -14,13 +14,7 @@ from rebat.core.sizes import check_machine
 
 
 def groups_of(n_processors: int, cores_per_node: int) -> int:
-    """Return the number of nodes of a machine with this number of processors.
-
-    Raises
-    ------
-    InputError
-        If the number of processors is too large, or not a multiple of the cores per node.
-    """
+    """Return the number of nodes of a machine with this number of processors."""
     check_machine(n_processors)
     if cores_per_node < 1 or n_processors % cores_per_node:
         expected = f"a number that divides the machine's {n_processors} processors"
@@ -44,11 +38,6 @@ def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
 
     >>> nodes_of(NodeSet.parse("0-3 8-15"), 4)
     NodeSet('0 2-3')
-
-    Raises
-    ------
-    InputError
-        If the processors include only a part of a node.
     """
     numbers = processors.intervals // cores_per_node
     # an interval of entire nodes begins at the first and ends at the last processor of a node

@@ -104,11 +104,6 @@ def converted(values: Mapping[str, Any], struct: type[T]) -> T:
     """Check types and ranges of arguments, and return the arguments as a struct.
 
     Numbers may be numpy scalars. Paths may be texts. Durations may be texts with units.
-
-    Raises
-    ------
-    InputError
-        If an argument has a wrong type or is out of range. The error names the argument.
     """
     options = declared(struct)
     plain = {name: _plain(value, options.get(name)) for name, value in values.items()}

@@ -81,11 +81,6 @@ def parse_random(text: str | float) -> RandomDuration:
 
     >>> parse_random("90%*30s+10%*10min").mean_s
     87.0
-
-    Raises
-    ------
-    InputError
-        If the text has another form, a duration is negative, or the shares do not add up to 100 %.
     """
     parts = [_part(part) for part in str(text).split("+")]
     total = sum(part.weight for part in parts)

@@ -34,11 +34,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     Symbolic links are followed. An existing file keeps its mode. If ``path`` is a special file
     (device, pipe), the content is copied into this file after the block.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
     """
     with write_errors(path), _through(path) if _is_special(path) else _sibling(path) as temporary:
         yield temporary

@@ -98,12 +98,6 @@ def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) 
 
     ``speed_flops`` is the speed of the nodes in flop/s. If it is None (unknown), profiles with
     computations have no duration.
-
-    Raises
-    ------
-    InputError
-        If the profile needs Batsim's network model (communication, parallel tasks, I/O), or
-        `check_profiles` raises.
     """
     if name in profiles and profiles[name].get("type") != "composed":
         return _alone_us(name, profiles[name], speed_flops)
@@ -126,14 +120,7 @@ def _alone_us(name: str, profile: dict[str, Any], speed_flops: float | None) -> 
 
 
 def check_profiles(profiles: Profiles) -> None:
-    """Raise InputError if a composed profile is invalid.
-
-    Raises
-    ------
-    InputError
-        If a composed profile has no parts, has unknown parts, contains itself, or exceeds the
-        limits.
-    """
+    """Raise InputError if a composed profile is invalid."""
     composed = tuple(n for n, profile in profiles.items() if profile.get("type") == "composed")
     _extents(profiles, composed, lambda _, profile: _length_us(profile, None) or 0)
 
@@ -225,13 +212,7 @@ def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None
 
 
 def delay_us(profile: dict[str, Any]) -> int:
-    """Return the duration of a delay profile in microseconds.
-
-    Raises
-    ------
-    InputError
-        If the delay is 0, at which Batsim aborts, or less than 0.5 microseconds.
-    """
+    """Return the duration of a delay profile in microseconds."""
     length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds", least="0.000001"))
     if length_us < 1:
         expected = f"seconds, from 0.000001 to {MAX_SECONDS:.0e}; Batsim refuses 0"

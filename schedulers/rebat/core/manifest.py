@@ -53,13 +53,7 @@ def not_ours(folder: Path, apart: str | None = None) -> str | None:
 
 
 def check_no_result(folder: Path) -> None:
-    """Raise InputError if a folder contains a result.
-
-    Raises
-    ------
-    InputError
-        If the folder contains a result. The error names the folder.
-    """
+    """Raise InputError if a folder contains a result."""
     if (folder / MANIFEST).exists():
         error = "contains the result of another command"
         raise InputError(error, str(folder), "a new folder, or a folder of this campaign")

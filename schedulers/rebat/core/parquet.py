@@ -23,13 +23,7 @@ def arrow(path: Path) -> tuple[Any, Any]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """Open a file as a ``pyarrow.parquet.ParquetFile``.
-
-    Raises
-    ------
-    InputError
-        If pyarrow is not installed, or the file is broken or cannot be read.
-    """
+    """Open a file as a ``pyarrow.parquet.ParquetFile``."""
     pa, pq = arrow(path)
     try:
         with pq.ParquetFile(path) as file:

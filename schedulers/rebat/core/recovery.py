@@ -77,12 +77,6 @@ def parse_stage(text: str | float) -> StageDurations:
 
     ``30s`` applies to all causes. ``nccl=10min/30s`` means 10 min after a failure with the cause
     nccl, and 30 s after all other failures.
-
-    Raises
-    ------
-    InputError
-        If the text has another form, or if it contains no duration for causes that it does not
-        name.
     """
     by_cause = {}
     for part in str(text).split("/"):

@@ -55,11 +55,6 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
 
     >>> shape_of({"res": 4, "shape": {"kind": "moldable", "sizes": [4, 8]}})
     Moldable(sizes=(4, 8))
-
-    Raises
-    ------
-    InputError
-        If the kind is unknown, or sizes are invalid.
     """
     value = fields.get("shape")
     if value is None:
@@ -87,15 +82,7 @@ def kind_of(shape: Shape) -> str:
 
 
 def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
-    """Raise InputError if a shape does not fit its job's request or the machine.
-
-    Raises
-    ------
-    InputError
-        If a size is larger than the machine, or the request of a malleable job is outside its
-        range. A moldable job may request a size that is not in its list: it can run on the
-        requested size and on the listed sizes.
-    """
+    """Raise InputError if a shape does not fit its job's request or the machine."""
     if isinstance(shape, Malleable):
         if not shape.min <= request <= shape.max:
             expected = f"{short(shape.min)} to {short(shape.max)}, the range of the shape"

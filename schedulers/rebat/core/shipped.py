@@ -42,13 +42,7 @@ def names(kind: str, *endings: str) -> dict[str, Path]:
 
 
 def located(path: Path, kind: str, *endings: str) -> Path:
-    """Return the path of a user's file. If it does not exist, return the included input's path.
-
-    Raises
-    ------
-    InputError
-        If a name without file extension is neither a file nor an included input.
-    """
+    """Return the path of a user's file. If it does not exist, return the included input's path."""
     if path.suffix or path.is_absolute() or (path.exists() and not path.is_dir()):
         return path
     paths = names(kind, *endings)

@@ -10,13 +10,7 @@ MAX_NODES = 10_000_000
 
 
 def check_machine(n_nodes: int, where: str = "nodes") -> int:
-    """Check the number of nodes of a machine, and return it.
-
-    Raises
-    ------
-    InputError
-        If the number exceeds `MAX_NODES`.
-    """
+    """Check the number of nodes of a machine, and return it."""
     if n_nodes > MAX_NODES:
         raise InputError(f"is {n_nodes}", where, f"at most {MAX_NODES} nodes")
     return n_nodes

@@ -175,14 +175,12 @@ class Table(Sequence[T]):
 
         Parameters
         ----------
-        schema : Schema
         columns : dict
             For each number and code, an array of shape (n,) or one value for all rows.
         values : dict
             The code of each distinct value, for each column of codes, in ascending order of codes.
         texts : dict
             The columns of texts.
-        nodes : Ragged
         """
         table, n = cls(schema), len(nodes.first)
         table._values = {name: dict(values[name]) for name in schema.codes}

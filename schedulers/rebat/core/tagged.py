@@ -14,14 +14,7 @@ T = TypeVar("T")
 
 
 def tagged(value: Any, field: str, kinds: Mapping[str, type[T]], noun: str) -> T:
-    """Return a JSON object as a struct. The value of ``field`` selects the struct from ``kinds``.
-
-    Raises
-    ------
-    InputError
-        If the kind is unknown (the message lists the valid kinds), or fields are invalid for this
-        kind.
-    """
+    """Return a JSON object as a struct. The value of ``field`` selects the struct from ``kinds``."""
     kind = str(value.get(field) if isinstance(value, dict) else value)
     if kind not in kinds:
         raise unknown_name(noun, kind, kinds)

@@ -57,11 +57,6 @@ def traits_of(fields: Mapping[str, Any]) -> Traits:
 
     >>> traits_of({"res": 4, "memory_mb": 250, "checkpointable": False}).memory_mb
     250.0
-
-    Raises
-    ------
-    InputError
-        If a field has an invalid value. The error names the field.
     """
     names = [name for name in _NAMES.intersection(fields) if fields[name] is not None]
     if not names:

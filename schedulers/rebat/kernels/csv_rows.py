@@ -35,14 +35,9 @@ def write_rows(
 
     Parameters
     ----------
-    forms : int64 array, shape (k,)
-    first, last : int64 arrays, shape (k, n)
-    pool : uint8 array, shape (p,)
-    intervals : int64 array, shape (m, 2)
     out : uint8 array
         It must have `WIDEST` bytes for each number and interval, and a byte more than its length
         for each text.
-    ends : int64 array, shape (n,)
     """
     k, n = first.shape
     at = 0

@@ -79,11 +79,6 @@ class Batch(msgspec.Struct, frozen=True):
         Standard deviation of the logarithm of the job durations and of the repair times. Durations
         and repair times are log-normal, with the means ``duration_s`` and the downtime of the law.
         If the value is 0, all durations or repair times are equal.
-
-    Raises
-    ------
-    InputError
-        If a number, a name or a combination is invalid.
     """
 
     torus: Torus
@@ -182,14 +177,7 @@ Chooser = Callable[[Ints, BatchJob], Ints]
 
 
 def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResult:
-    """Run a batch to its end.
-
-    Raises
-    ------
-    InputError
-        If one job is aborted MAX_ABORTS times in a row, if there are too many failures (see
-        ``FailureSeries.reach``), or if the batch lasts more than 3,000 years.
-    """
+    """Run a batch to its end."""
     starts_us, ended, now_us, lost_us = [], 0, 0, 0
     for attempt in attempts(batch):
         starts_us.append(attempt.start_us)

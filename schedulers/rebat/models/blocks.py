@@ -28,11 +28,6 @@ class TorusBlocks:
     >>> blocks = TorusBlocks(MIRA, (4, 4, 4, 4, 2))
     >>> str(blocks.torus), blocks.size, blocks.count_for(600)
     ('2x3x4x4x1', 512, 2)
-
-    Raises
-    ------
-    InputError
-        If the extents of a block do not divide the extents of the torus.
     """
 
     def __init__(self, of_nodes: Torus, extents: Extents | None = None) -> None:
@@ -68,13 +63,7 @@ class TorusBlocks:
         return -(-n_nodes // self.size)
 
     def count_for(self, n_nodes: int) -> int:
-        """Return the number of blocks of the smallest box with at least ``n_nodes`` nodes.
-
-        Raises
-        ------
-        InputError
-            If ``n_nodes`` is 0 or exceeds the machine.
-        """
+        """Return the number of blocks of the smallest box with at least ``n_nodes`` nodes."""
         try:
             return volume_for(self.torus.sizes, self.in_line_for(n_nodes))
         except InputError:

@@ -41,11 +41,6 @@ class BoxList:
         One of `boxes.LISTS`.
     block : tuple of int, optional
         Extents of a block, the nodes that are allocated together (default: single nodes).
-
-    Raises
-    ------
-    InputError
-        If the size exceeds the torus, or the block does not divide the torus.
     """
 
     def __init__(
@@ -70,12 +65,6 @@ class BoxList:
         """Return the free box with the lowest failure probability.
 
         If several boxes have this probability, return the box with the lowest corner.
-
-        Raises
-        ------
-        InputError
-            If a busy node is not on the machine, if the table and the machine have different
-            numbers of nodes, or if no box is free.
         """
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:

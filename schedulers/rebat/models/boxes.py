@@ -79,13 +79,7 @@ def shapes_of(sizes: Sequence[int], volume: int) -> list[Extents]:
 
 @lru_cache(maxsize=4096)
 def volume_for(sizes: Extents, n_nodes: int) -> int:
-    """Return the number of nodes of the smallest box with at least ``n_nodes`` nodes.
-
-    Raises
-    ------
-    InputError
-        If ``n_nodes`` is 0 or exceeds the machine.
-    """
+    """Return the number of nodes of the smallest box with at least ``n_nodes`` nodes."""
     most = math.prod(sizes)
     if not 1 <= n_nodes <= most:
         raise InputError(f"no box of {n_nodes} nodes is possible", expected=f"1 to {most} nodes")
@@ -123,11 +117,6 @@ class Boxes:
         Number of nodes of a box. Boxes of this size must exist (see ``volume_for``).
     which : str
         One of LISTS.
-
-    Raises
-    ------
-    InputError
-        If no box has this volume, or the list is unknown.
     """
 
     def __init__(self, torus: Torus, volume: int, which: str = "all") -> None:

@@ -231,11 +231,6 @@ def add_perfect(workload: Workload) -> Workload:
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
     2018). In the profile, the checkpoint period is a microsecond.
-
-    Raises
-    ------
-    InputError
-        If the profile of a job is not of type ``delay``.
     """
     check_delays(workload)
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
@@ -296,11 +291,6 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     """Return the checkpointing that the fields of a Batsim profile describe.
 
     Return None if the profile has no such fields.
-
-    Raises
-    ------
-    InputError
-        If a field is not a duration.
     """
     if PERIOD_FIELD not in profile:
         return None

@@ -66,14 +66,12 @@ def checkpoint_times_us(
 
     Parameters
     ----------
-    c : Patterns
     until_us : int64 array, shape (n,)
         The part of the progress to examine, after the recovery, in microseconds.
     length_us : int64 array, shape (n,)
         The total progress after the recovery, in microseconds.
     ended : bool array, shape (n,)
         Whether the job completed with this attempt, possibly with a closing checkpoint.
-    accounting : 'exact' or 'program'
     """
     closes = ended & (c.closing != 0)
     written = (until_us > c.first_period_us) | (closes & (until_us > length_us - c.cost_us))

@@ -40,11 +40,6 @@ class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
     load_s : float
         Time to initialise and to load a checkpoint (L). After a failure during this time, the load
         begins again.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
     """
 
     mtbf_s: float

@@ -28,13 +28,7 @@ def check_delays(workload: Workload) -> None:
 
 
 def checkpoint_times_us(counts: npt.NDArray[Any], cost_us: int) -> Ints:
-    """Return the times (us) to write numbers of checkpoints, shape (n,).
-
-    Raises
-    ------
-    InputError
-        If a time is longer than any job can run.
-    """
+    """Return the times (us) to write numbers of checkpoints, shape (n,)."""
     if (counts * float(cost_us) >= FOREVER_US).any():
         problem = f"the checkpoints of a job take more than {to_s(FOREVER_US):.0e} s"
         raise InputError(problem, expected="a longer MTBF, or cheaper checkpoints")
@@ -50,17 +44,11 @@ def lengthened_workload(
 
     Parameters
     ----------
-    workload : Workload
     fields_on : callable
         Function of a number of nodes that returns the checkpoint fields of a profile.
     longer_us : callable
         Function of times (us) and numbers of nodes, both of shape (n,), that returns the longer
         times (us).
-
-    Raises
-    ------
-    InputError
-        If the profile of a job is not of type ``delay``, or a delay is invalid.
     """
     check_delays(workload)
     jobs, of_name = Jobs.of(workload.jobs), workload.profiles

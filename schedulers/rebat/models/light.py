@@ -147,11 +147,6 @@ def light_of(profile: dict[str, Any]) -> LightCheckpoints | None:
 
     Return None if it has none. If there are several light tiers, each field is a list that begins
     with the lightest tier.
-
-    Raises
-    ------
-    InputError
-        If a field has a wrong value.
     """
     if "light_period" not in profile:
         return None

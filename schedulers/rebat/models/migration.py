@@ -141,11 +141,6 @@ def cost_us(
     (3500000, 608000000, 209000000)
     >>> cost_us("bandwidth*200", 16, 1000.0)
     190000000
-
-    Raises
-    ------
-    InputError
-        If the text is invalid.
     """
     model, number = read_cost(text)
     return to_us(COSTS[model].seconds(number, Image(n_tasks, memory_mb, purge_s)))

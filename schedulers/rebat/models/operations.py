@@ -65,11 +65,6 @@ def operation_of(data: dict[str, Any]) -> Operation:
 
     >>> operation_of({"type": "drain", "nodes": "0-3", "timestamp": 9}).nodes
     NodeSet('0-3')
-
-    Raises
-    ------
-    InputError
-        If the type is unknown, or a field is missing or invalid.
     """
     kind = data.get("type")
     if kind not in KINDS:
@@ -106,12 +101,6 @@ def read_operations(path: Path) -> list[GenericEvent]:
     """Read an operations file, plain or .gz.
 
     To check that the nodes and jobs exist, call `check_operations`.
-
-    Raises
-    ------
-    InputError
-        If a line is broken JSON or has an invalid field, if times descend, or if drains overlap.
-        The error names file and line.
     """
     located: list[tuple[GenericEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -156,13 +145,7 @@ def _check_order(located: Iterable[tuple[GenericEvent, str]]) -> None:
 def check_operations(
     events: Sequence[GenericEvent], n_nodes: int, jobs: Collection[str] | None = None
 ) -> None:
-    """Check that the nodes and jobs of operations exist.
-
-    Raises
-    ------
-    InputError
-        If a node or a job does not exist. The error names the time of the first invalid operation.
-    """
+    """Check that the nodes and jobs of operations exist."""
     for event in events:
         operation = operation_of(event.data)
         where = f"{operation.kind} at {to_s(event.at_us):g} s"
@@ -190,11 +173,6 @@ def rolling_maintenance(
     ------
     dict
         The lines of an operations file.
-
-    Raises
-    ------
-    InputError
-        If a length or number is invalid.
     """
     if not 1 <= nodes_at_once <= n_nodes:
         raise InputError(

@@ -24,11 +24,6 @@ def read_power(text: str) -> NodePower:
 
     >>> read_power("10/100/300").empty_w
     100.0
-
-    Raises
-    ------
-    InputError
-        If the text is invalid, or the three numbers do not ascend.
     """
     try:
         watts = [float(part) for part in text.split("/")]

@@ -71,11 +71,6 @@ class Heuristic:
 def heuristic(name: str) -> Heuristic:
     """Return the heuristic with this name, in upper or lower case.
 
-    Raises
-    ------
-    InputError
-        If the name is unknown.
-
     Examples
     --------
     >>> heuristic("R-LIST-Q").depth == ALL, heuristic("r-list-3").depth
@@ -133,11 +128,6 @@ def makespans(
     -------
     int array, shape (n_scenarios,)
         In the unit of `times`.
-
-    Raises
-    ------
-    InputError
-        If a job is too large for the machine, a value is out of range, or a name is unknown.
 
     Notes
     -----

@@ -71,11 +71,6 @@ def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> f
     This is the paper's definition of the average failure probability: ``q = 1 - exp(-lambda a)``
     with the mean area a (Section 5.1), so ``lambda = -ln(1 - q) / a``. The mean of the ``q_j`` is
     slightly smaller than q.
-
-    Raises
-    ------
-    InputError
-        If the probability is outside [0, 1), or there are no jobs.
     """
     if not 0 <= mean_probability < 1:
         problem = f"the average failure probability is {mean_probability}"
@@ -118,11 +113,6 @@ def draw_failures(
     Returns
     -------
     int array, shape (number of scenarios, n)
-
-    Raises
-    ------
-    InputError
-        If a job would fail more than `MOST_FAILURES` times on average.
     """
     exposure = _finite_rate(rate) * areas(times, sizes)
     if largest_probability is not None:
@@ -242,7 +232,6 @@ def add_silent_errors(
 
     Parameters
     ----------
-    workload : Workload
     errors : float or sequence of int, shape (n,)
         If this is a number, it is the rate lambda in errors per node and second, and a scenario is
         drawn (Section 3.4). If it is a sequence, it is the scenario: the number of failed attempts
@@ -251,11 +240,6 @@ def add_silent_errors(
         Seed, if a scenario is drawn.
     scenario : int
         Number of the scenario, if it is drawn.
-
-    Raises
-    ------
-    InputError
-        If a rate or number is out of range, or the run time of a profile is unknown.
 
     Examples
     --------

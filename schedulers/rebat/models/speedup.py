@@ -147,11 +147,6 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
     """Return the speedup of a profile: ``"speedup": {"model": "amdahl", "serial": 0.1}``.
 
     Without this field, the speedup is linear.
-
-    Raises
-    ------
-    InputError
-        If the model is unknown, or a parameter is invalid.
     """
     description = profile.get("speedup")
     return LINEAR if description is None else tagged(description, "model", MODELS, "speedup")

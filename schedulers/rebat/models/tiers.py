@@ -92,12 +92,6 @@ def parse_tiers(text: str) -> Tiers:
 
     >>> parse_tiers("peer=1s/30s@2.6min+remote=30s/10min").lights
     (Tier(name='peer', write_s=1.0, load_s=30.0, interval_s=156.0),)
-
-    Raises
-    ------
-    InputError
-        If the text has another form, if the last tier does not survive all failures, or if a tier
-        survives no more failures than the previous tier.
     """
     tiers = [_tier(part) for part in text.split("+")]
     last = tiers[-1]

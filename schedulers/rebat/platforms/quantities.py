@@ -49,11 +49,6 @@ def parse_quantity(kind: str, text: str, where: str | None = None) -> float:
 
     >>> parse_quantity("speed", "1Gf"), parse_quantity("latency", "2us")
     (1000000000.0, 2e-06)
-
-    Raises
-    ------
-    InputError
-        If the unit is unknown, or if a speed or bandwidth is 0.
     """
     units, expected = UNITS[kind]
     match = _QUANTITY.match(text)

@@ -74,14 +74,7 @@ class _Group(msgspec.Struct):
 
 
 def read_platform(path: Path) -> PlatformFacts:
-    """Read a platform file, plain or .gz.
-
-    Raises
-    ------
-    InputError
-        If the XML is broken or contains entities, if there are no compute hosts, or if the
-        dimensions of a torus do not match the number of its hosts.
-    """
+    """Read a platform file, plain or .gz."""
     root = _parse(Path(path))
     try:
         return _facts(root)

@@ -25,11 +25,6 @@ def parse_spec(text: str) -> PlatformSpec:
 
     >>> parse_spec("torus:8,8,8,8").name, parse_spec("flat:128").n_nodes
     ('torus-8x8x8x8', 128)
-
-    Raises
-    ------
-    InputError
-        If the name is unknown, or if sizes are invalid.
     """
     kind, _, sizes = text.strip().lower().partition(":")
     if kind in TORI and not sizes:

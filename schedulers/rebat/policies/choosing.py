@@ -66,11 +66,6 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
     Numbers may be given as text.
 
     Relative paths of user-defined rules start from ``folder`` (default: the working directory).
-
-    Raises
-    ------
-    InputError
-        If an option or value is unknown, or an option has no effect.
     """
     changes = {SYNONYMS.get(name, name): value for name, value in changes.items()}
     for name in changes:

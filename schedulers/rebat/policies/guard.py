@@ -76,13 +76,7 @@ class Guarded(Policy):
         raise _wrong(where, method, answer, "a dict of texts by id of a queued attempt")
 
     def _report(self, view: View, method: Callable[..., Any]) -> tuple[str, Any]:
-        """Call a method. Return its name with the time, for error messages, and its answer.
-
-        Raises
-        ------
-        PolicyError
-            If the method raises or exits.
-        """
+        """Call a method. Return its name with the time, for error messages, and its answer."""
         where = self._where(view, method)
         try:
             return where, method(view)
@@ -93,13 +87,7 @@ class Guarded(Policy):
         return f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
 
     def _ask(self, view: View, method: Callable[..., Any], *arguments: Any) -> Iterator[Proposal]:
-        """Yield the proposals of a method after checking each of them.
-
-        Raises
-        ------
-        PolicyError
-            If the method raises, exits, or returns anything other than proposals.
-        """
+        """Yield the proposals of a method after checking each of them."""
         where = self._where(view, method)
         answers = self._answers(where, method, *arguments)
         for answer in answers:

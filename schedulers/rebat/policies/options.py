@@ -24,13 +24,7 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 
 
 def parse_options(text: str, where: str) -> dict[str, Any]:
-    """Return the options in a JSON object. For an empty text, return an empty dict.
-
-    Raises
-    ------
-    InputError
-        If the text is not a JSON object. ``where`` names the option that contains the text.
-    """
+    """Return the options in a JSON object. For an empty text, return an empty dict."""
     if not text.strip():
         return {}
     try:
@@ -58,11 +52,6 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
     """Return the scheduler with this name and these options.
 
     The option ``policy`` overrides the name.
-
-    Raises
-    ------
-    InputError
-        If a scheduler, option or choice is unknown.
     """
     remaining = dict(options)
     name = str(remaining.pop("policy", policy))

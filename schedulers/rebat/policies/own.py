@@ -65,13 +65,7 @@ def source_of(place: str) -> OwnCode:
 
 
 def load(place: str) -> Any:
-    """Load the class or function of a specification from a fresh module.
-
-    Raises
-    ------
-    InputError
-        If the file or the name does not exist, or the file cannot be imported.
-    """
+    """Load the class or function of a specification from a fresh module."""
     file, name = file_of(place), name_of(place)
     module = load_module(file)
     if not hasattr(module, name):
@@ -80,13 +74,7 @@ def load(place: str) -> Any:
 
 
 def load_module(file: str) -> ModuleType:
-    """Load a file as a fresh module.
-
-    Raises
-    ------
-    InputError
-        If the file does not exist or cannot be imported.
-    """
+    """Load a file as a fresh module."""
     _bytes(Path(file))
     loader = _Fresh(f"own code {file}", file)
     module_spec = spec_from_loader(loader.name, loader)
@@ -117,13 +105,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
-    """Create a rule from the function in a file.
-
-    Raises
-    ------
-    InputError
-        If the function cannot be loaded or is not a rule.
-    """
+    """Create a rule from the function in a file."""
     function = load(place)
     where = f"{file_of(place)}: {name_of(place)}"
     if not callable(function):

@@ -40,13 +40,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of_class(kind: Any, place: str = "") -> OwnPolicy:
-        """Return the policy that a class defines.
-
-        Raises
-        ------
-        InputError
-            If the argument is not a class, or a method of a policy is missing.
-        """
+        """Return the policy that a class defines."""
         if not isinstance(kind, type):
             error = f"{name_of(place) or short(kind)} is not a class"
         elif missing := _missing(kind):
@@ -61,13 +55,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:
-        """Create the policy by calling the class without arguments. Its proposals are checked.
-
-        Raises
-        ------
-        InputError
-            If the call fails.
-        """
+        """Create the policy by calling the class without arguments. Its proposals are checked."""
         try:
             policy = self.kind()
         except (Exception, SystemExit) as error:
@@ -89,25 +77,13 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
 
 def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
-    """Load a policy class. Relative paths start from ``folder`` (default: the working directory).
-
-    Raises
-    ------
-    InputError
-        If the file cannot be imported, or has no class with the methods of a policy.
-    """
+    """Load a policy class. Relative paths start from ``folder`` (default: the working directory)."""
     place = placed(spec, folder)
     return msgspec.structs.replace(OwnPolicy.of_class(load(place), place), name=name_of(place))
 
 
 def without_class(file: str, folder: Path | None = None) -> InputError:
-    """Return the error for a file without a class. The error names the policies in the file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be imported.
-    """
+    """Return the error for a file without a class. The error names the policies in the file."""
     module = load_module(str((folder or Path()).absolute() / file))
     names = [
         name

@@ -56,11 +56,6 @@ def read_partitions(text: str) -> tuple[PartitionText, ...]:
 
     >>> [partition.name for partition in read_partitions("high:0%-25%+low:25%-100%")]
     ['high', 'low']
-
-    Raises
-    ------
-    InputError
-        If the text is invalid, or a name is a duplicate.
     """
     rows = tuple(_partition(part, text) for part in text.split("+")) if text else ()
     names = [row.name for row in rows]
@@ -94,13 +89,7 @@ PartitionsOption = Annotated[
 
 @lru_cache(maxsize=64)
 def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
-    """Return the partitions of a machine.
-
-    Raises
-    ------
-    InputError
-        If the machine does not have one of the nodes, or partitions of the same tier overlap.
-    """
+    """Return the partitions of a machine."""
     count = groups_of(n_nodes, cores_per_node)
     partitions = [
         Partition(
@@ -145,11 +134,6 @@ def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> l
     A job that names a partition runs in this partition. An eternal job that names no partition runs
     in the lowest tier. Other jobs that name no partition run in the highest tier. Partitions that
     are too small for the job are left out, unless all are too small.
-
-    Raises
-    ------
-    InputError
-        If the job names an unknown partition.
     """
     if traits.partition:
         rows = [row for row in partitions if row.name == traits.partition]

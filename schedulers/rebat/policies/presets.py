@@ -32,12 +32,6 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     True
     >>> preset("r-list-q:la").point == preset("r-list-q:order=la").point
     True
-
-    Raises
-    ------
-    InputError
-        If a name, axis or choice is unknown (the message lists the valid names), or an axis has two
-        values.
     """
     typed, _, texts = spec.strip().partition(":")
     name = ALIASES.get(typed.lower(), typed.lower())
@@ -81,11 +75,6 @@ def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
     """Return the schedulers in order.
 
     If several custom policies have the same class name, their names consist of file and class.
-
-    Raises
-    ------
-    InputError
-        If two texts name the same scheduler, or a text is invalid (see `preset`).
     """
     rows: dict[Any, Preset | OwnPolicy] = {}
     typed: dict[Any, str] = {}

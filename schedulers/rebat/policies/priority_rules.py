@@ -91,13 +91,7 @@ PRIORITY_RULES: dict[str, Rule] = {
 
 
 def priority_rule(name: str) -> Rule:
-    """Return the rule with this name, in upper or lower case.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown; the message lists the choices.
-    """
+    """Return the rule with this name, in upper or lower case."""
     rule = PRIORITY_RULES.get(name.upper())
     if rule is None:
         raise unknown_name("priority rule", name, PRIORITY_RULES)

@@ -131,13 +131,7 @@ class OptionField(msgspec.Struct, frozen=True):
         return [*(self.extra.get("choices") or self.extra.get("names") or ())]
 
     def convert(self, value: Any) -> Any:
-        """Check a value, which may be text, and return it in the type of the option.
-
-        Raises
-        ------
-        InputError
-            If the value has the wrong type, is out of range, or is not one of the choices.
-        """
+        """Check a value, which may be text, and return it in the type of the option."""
         try:
             value = msgspec.convert(value, self.type, strict=False)
         except msgspec.ValidationError as error:

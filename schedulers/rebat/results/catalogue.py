@@ -185,11 +185,6 @@ def metric(name: str) -> Metric:
 
     >>> metric("platform_idle").heading, metric("turnaround_gpu_max_s").title
     ('idle, share of node time', 'largest turnaround, partition gpu')
-
-    Raises
-    ------
-    InputError
-        If no row matches the name.
     """
     for row in (*CATALOGUE, *FURTHER):
         if (named := row.named(name)) is not None:
@@ -201,11 +196,6 @@ def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
     """Return the metrics that ``texts`` (the option ``--columns``) selects from ``recorded``.
 
     A text is a name as in comparison.csv, for example ``flow_max_s:all``.
-
-    Raises
-    ------
-    InputError
-        If no policy has the metric. The error lists the available metrics.
     """
     names = []
     for text in texts:

@@ -107,18 +107,11 @@ def interval(
 
     Parameters
     ----------
-    values : mapping or iterable of float
     of_median : bool
         Return the median instead of the mean.
     among : int
         Number of intervals that are considered together. With a confidence of 95 %, all of them
         contain their true values (Bonferroni).
-
-    >>> interval([1.0, 2.0, 3.0, 4.0])
-    Interval(mean=2.5, low=None, high=None, n=4, single=None)
-    >>> five = interval([1.0, 2.0, 3.0, 4.0, 5.0])
-    >>> round(five.low, 4), round(five.high, 4), five.excludes(1.0)
-    (1.0368, 4.9632, True)
     """
     numbers = list(values.values() if isinstance(values, Mapping) else values)
     if not numbers:

@@ -15,13 +15,7 @@ LATER = ("accounting", "begin_s", "trace_end_s")
 
 
 def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a kind of unit in the order of the file. Empty cells are None.
-
-    Raises
-    ------
-    InputError
-        If the file is not a table of results, or has no rows of this kind.
-    """
+    """Return the rows of a kind of unit in the order of the file. Empty cells are None."""
     import pandas as pd
 
     try:

@@ -32,15 +32,7 @@ class Sourced(Runnable, Protocol):
 
 
 def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) -> PolicyRuns:
-    """Run all policies. If a policy fails, the other policies still run.
-
-    Raises
-    ------
-    InputError
-        If input is invalid and no policy has completed yet.
-    PolicyError
-        If all policies fail.
-    """
+    """Run all policies. If a policy fails, the other policies still run."""
     done, first = PolicyRuns(), ""
     for policy in policies:
         first = first or policy.name

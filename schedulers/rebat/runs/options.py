@@ -255,13 +255,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     ] = "exact"
 
     def scenario(self) -> Scenario:
-        """Return the scenario of these options.
-
-        Raises
-        ------
-        InputError
-            If options contradict each other.
-        """
+        """Return the scenario of these options."""
         law, begin_s = self.failure_law(), self.begin or 0.0
         of_law = (self.seed, self.horizon, begin_s)
         return Scenario(

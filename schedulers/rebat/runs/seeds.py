@@ -72,14 +72,7 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds. ``on_done`` receives the numbers of ended and of all runs.
-
-    Raises
-    ------
-    InputError, PolicyError
-        If a run fails. The results are then incomplete, and missing seeds would bias the intervals.
-        The error names seed and policy.
-    """
+    """Run all policies with all seeds. ``on_done`` receives the numbers of ended and of all runs."""
     seeds, done = Seeds(list(requested.policies)), 0
     total = requested.n_seeds * len(requested.policies)
     for batch in _batches(requested, seeds):
@@ -150,13 +143,7 @@ def _lost(task: _Task, reason: str) -> Done:
 
 
 def check_metric(metric: Name, option: str) -> None:
-    """Check the name of a metric, which is the value of an option.
-
-    Raises
-    ------
-    InputError
-        If the metric is unknown. The error lists the valid names.
-    """
+    """Check the name of a metric, which is the value of an option."""
     names = sorted(set(metric_names(RunSummary)))
     if not any(fnmatchcase(metric[0], name) for name in names):
         raise InputError(f"unknown metric {metric[0]!r}", option, ", ".join(names))

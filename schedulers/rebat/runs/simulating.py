@@ -32,13 +32,7 @@ NAME = "simulation"
 
 
 def units(specs: Iterable[RunSpec]) -> list[Unit]:
-    """Return the units of the runs with their keys. Read each input and policy only once.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read.
-    """
+    """Return the units of the runs with their keys. Read each input and policy only once."""
     contents: dict[str, str] = {}
     policies: dict[tuple[str, str, Any], Any] = {}
     units = []
@@ -53,13 +47,7 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
 
 
 def check_inputs(units: Iterable[Unit]) -> None:
-    """Check that traces, records and machines are valid, and that policies fit their machines.
-
-    Raises
-    ------
-    InputError
-        If input is invalid. The error names the grid and the workload.
-    """
+    """Check that traces, records and machines are valid, and that policies fit their machines."""
     units = list(units)
     _check_contents(units)
     _check_policies(units)
@@ -121,15 +109,7 @@ def _check_policy(unit: Unit) -> None:
 
 
 def simulate_run(unit: Unit) -> RunResult:
-    """Run one unit.
-
-    Raises
-    ------
-    InputError
-        If input is invalid, or has changed since the start of the campaign.
-    BatsimAbort
-        If a decision would make a real Batsim abort.
-    """
+    """Run one unit."""
     spec: RunSpec = unit.spec
     workload = _prepared(_text_of(spec.source), _content(unit), preparation(spec.scenario))
     _check_law(unit)

@@ -128,14 +128,6 @@ def simulate(
         Whether to record the plans (see `session.plan_record`).
     how : str, optional
         Way to simulate: auto, compiled or reference (see `sim.choose`). The results are equal.
-
-    Raises
-    ------
-    InputError
-        If the machine cannot run the workload or the events. If ``how`` is compiled and the
-        compiled loop does not cover the run.
-    Abort
-        If jobs can never start because they request more nodes than are ever up.
     """
     engine_options = engine_options or EngineOptions()
     if operations and isinstance(preset, Preset | OwnPolicy):

@@ -101,11 +101,6 @@ def check_foresight(scenario: Scenario) -> None:
 
     Hazards are defined per node, and the hazard of a job is their sum. This is wrong for nodes that
     fail together.
-
-    Raises
-    ------
-    InputError
-        If the scenario has ``cores_per_node``, failure groups or cascades.
     """
     if scenario.failures and isinstance(scenario.failures.law, Correlated):
         problem = "failures are correlated, but the policy predicts independent failures of nodes"
@@ -119,13 +114,7 @@ def check_foresight(scenario: Scenario) -> None:
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:
-    """Combine a workload that `prepared` returned with the events of the scenario.
-
-    Raises
-    ------
-    InputError
-        If failures, operations or measures are invalid.
-    """
+    """Combine a workload that `prepared` returned with the events of the scenario."""
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(
         parse_window(scenario.window),
@@ -146,14 +135,7 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
 
 
 def prepared(workload: Workload, scenario: Scenario) -> Workload:
-    """Return the workload with the checkpoints and silent errors of the scenario.
-
-    Raises
-    ------
-    InputError
-        If a job has the id of a resubmission of another job. If checkpoints would be added to
-        profiles that already have checkpoints.
-    """
+    """Return the workload with the checkpoints and silent errors of the scenario."""
     jobs = Jobs.of(workload.jobs)
     try:
         if b"#" in jobs.ids.data:
@@ -217,13 +199,7 @@ def _history(failures: FailureScenario, n_nodes: int, cores_per_node: int) -> Hi
 
 @lru_cache(maxsize=4)
 def fitted(past: History) -> Hazards:
-    """Fit a Weibull law for each node to the failures before the run.
-
-    Raises
-    ------
-    InputError
-        If there are too few failures.
-    """
+    """Fit a Weibull law for each node to the failures before the run."""
     from rebat.models.failures.fitting import fit_nodes  # slow import (scipy)
 
     try:

@@ -22,12 +22,6 @@ def tier_checkpoints(text: str, mtbf_s: float, law: Law | None) -> TierCheckpoin
         The tiers as text (see `models.tiers`).
     mtbf_s : float
         Mean time between failures of the machine, in seconds.
-    law : Law, optional
-
-    Raises
-    ------
-    InputError
-        If the tiers are invalid.
     """
     survives = [SURVIVES[tier.name] for tier in parse_tiers(text).lights] or [None]
     shares = tuple(_survived_share(law, failures) for failures in survives)

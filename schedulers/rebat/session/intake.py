@@ -49,13 +49,7 @@ class Intake:
         self._retried: list[Running] = []
 
     def take(self, events: Iterable[Event]) -> bool:
-        """Update the state with the events of a message. Return whether a decision is needed.
-
-        Raises
-        ------
-        InputError
-            If an event is impossible.
-        """
+        """Update the state with the events of a message. Return whether a decision is needed."""
         relevant = False
         for event in events:
             if not self._acknowledges(event):

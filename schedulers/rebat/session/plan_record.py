@@ -148,7 +148,6 @@ class PlanRecorder:
             The state after the plan was carried out.
         changes : Changes
             The changes that the plan received.
-        policy : Policy
         """
         if changes.arrived or changes.resubmitted:
             self._learn((*changes.arrived, *changes.resubmitted))

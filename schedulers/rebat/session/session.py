@@ -78,11 +78,6 @@ class Session:
         Uptime of each node when the simulation begins, in microseconds (default: 0).
     recorder : PlanRecorder, optional
         Recorder of the plans (default: the plans are not recorded).
-
-    Raises
-    ------
-    InputError
-        If the number of uptimes differs from the number of nodes.
     """
 
     def __init__(
@@ -153,15 +148,7 @@ class Session:
     # ---- messages
 
     def handle(self, message: Message) -> Reply:
-        """Process a message, decide, and return the reply.
-
-        Raises
-        ------
-        InputError
-            If a message is impossible, for example if an unknown job ends or the time decreases.
-        PolicyError
-            If a proposal is refused and the session is strict.
-        """
+        """Process a message, decide, and return the reply."""
         state = self._state
         if message.now_us < state.now_us:
             raise InputError(
@@ -181,14 +168,7 @@ class Session:
         return Reply(state.now_us, decisions)
 
     def validate(self) -> None:
-        """Check the invariants that hold after every message.
-
-        Raises
-        ------
-        BrokenInvariant
-            If an invariant is violated. For example, a node has two holders, or an attempt runs on
-            a failed node.
-        """
+        """Check the invariants that hold after every message."""
         check_jobs(self._jobs)
         check_nodes(self._jobs, self._nodes)
 

@@ -440,13 +440,7 @@ class State(msgspec.Struct):
         return self.serial
 
     def refuse(self, refusal: Refusal) -> None:
-        """Record the refusal of a proposal.
-
-        Raises
-        ------
-        PolicyError
-            If the session is strict.
-        """
+        """Record the refusal of a proposal."""
         if self.options.strict:
             text = f"{refusal.subject} {refusal.reason}"
             raise PolicyError(f"at {to_s(self.now_us)} s the policy's {text}")
@@ -464,13 +458,7 @@ class BrokenInvariant(RebatError):
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in exactly one table, and that its job is in the matching state.
-
-    Raises
-    ------
-    BrokenInvariant
-        If this is false for an attempt. The error names the first such attempt.
-    """
+    """Check that every attempt is in exactly one table, and that its job is in the matching state."""
     for name in jobs.queue.keys() & jobs.running.keys():
         raise BrokenInvariant(f"attempt {name} is queued and running")
     for name in (jobs.stopping.keys() | jobs.scheduled.keys()) - jobs.running.keys():
@@ -492,14 +480,7 @@ def check_jobs(jobs: Lifecycle) -> None:
 
 
 def check_nodes(jobs: Lifecycle, nodes: Nodes) -> None:
-    """Check that every node has at most one holder, and that it has the tag of this holder.
-
-    Raises
-    ------
-    BrokenInvariant
-        If a node has two holders or an unknown holder, or if an attempt runs on the wrong number of
-        nodes or on a failed node.
-    """
+    """Check that every node has at most one holder, and that it has the tag of this holder."""
     tags = np.full(nodes.n_nodes, FREE, dtype=np.int32)
     for holder in holders(jobs):
         attempt, held = holder.attempt, holder.nodes

@@ -61,13 +61,7 @@ class AccountedJobs(NamedTuple):
 def accounted_jobs(
     table: Rows, options: TraceOptions, events: Path | None, strict: bool
 ) -> AccountedJobs:
-    """Join the attempts of accounting records to jobs, and cut attempts at failures of their nodes.
-
-    Raises
-    ------
-    InputError
-        If the events are invalid, or the records are of several clusters that share node names.
-    """
+    """Join the attempts of accounting records to jobs, and cut attempts at failures of their nodes."""
     table = of_cluster(table, options.cluster)
     node_events = None
     if events is not None:

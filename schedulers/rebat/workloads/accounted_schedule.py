@@ -27,11 +27,6 @@ def accounted_schedule(record: AccountedJobs, done: PlacedTrace) -> RecordedSche
     """Return the recorded attempts of the jobs in a workload, with nodes of its machine.
 
     If the records contain node names, attempts without node names are left out.
-
-    Raises
-    ------
-    InputError
-        If no attempt remains, or if the machine has too few nodes.
     """
     machine, counts = done.workload.machine or {}, Counter[str]()
     names = sorted_names([machine["nodes"]]) if "nodes" in machine else ()

@@ -32,12 +32,6 @@ class Arrivals(msgspec.Struct, frozen=True):
         Processor time requested by all jobs, in percent of the processor time between the first and
         the last arrival. All gaps are scaled to reach this load. If neither ``load`` nor ``gap_s``
         is set, the gaps of a trace are not scaled.
-
-    Raises
-    ------
-    InputError
-        If the kind, gap or load is invalid, if both gap and load are set, or if neither is set for
-        a Poisson process.
     """
 
     kind: str = "zero"
@@ -67,16 +61,10 @@ class Arrivals(msgspec.Struct, frozen=True):
         ----------
         rng : Generator
             Random numbers of the Poisson process.
-        n_jobs : int
         work : float
             Processor-seconds requested by all jobs.
         processors : int
             Processors of the machine.
-
-        Raises
-        ------
-        InputError
-            If the trace has fewer jobs, or all its jobs arrive at the same time.
         """
         gaps_s = self._gaps_s(rng, n_jobs, processors)
         if self.load is not None and n_jobs > 1:

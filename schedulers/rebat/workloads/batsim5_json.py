@@ -48,13 +48,7 @@ def is_five(profiles: Mapping[str, Any]) -> bool:
 
 
 def profiles_of_five(profiles: Mapping[str, Any]) -> dict[str, Any]:
-    """Return profiles in Batsim 4's form. Invalid profiles are not changed.
-
-    Raises
-    ------
-    InputError
-        If Batsim 5 rejects an ``extra_data``, or a profile is in Batsim 4's form.
-    """
+    """Return profiles in Batsim 4's form. Invalid profiles are not changed."""
     result = {}
     for name, profile in profiles.items():
         try:
@@ -84,13 +78,7 @@ def _profile(profile: Any) -> Any:
 
 
 def job_of_five(job: Any) -> Any:
-    """Return a job in Batsim 4's form. An invalid job is not changed.
-
-    Raises
-    ------
-    InputError
-        If Batsim 5 rejects an ``extra_data``.
-    """
+    """Return a job in Batsim 4's form. An invalid job is not changed."""
     if not isinstance(job, dict):
         return job
     fields = {key: _plain(job[key]) for key in _JOB_KEYS if key in job}
@@ -119,14 +107,8 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
 
     Parameters
     ----------
-    workload : Workload
     name : str
         The name that Batsim gives to the workload: w0 for the first option ``-w``.
-
-    Raises
-    ------
-    InputError
-        If Batsim 5 does not have the type of a profile.
     """
     document: dict[str, Any] = {"nb_res": workload.n_nodes}
     if workload.notes:
@@ -144,13 +126,7 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
 
 
 def with_failing_parts(workload: Workload) -> Workload:
-    """Return a workload in which delays that fail are sequences (see `as_sequence`).
-
-    Raises
-    ------
-    InputError
-        If a profile has the name of a part.
-    """
+    """Return a workload in which delays that fail are sequences (see `as_sequence`)."""
     profiles: dict[str, dict[str, Any]] = {}
     for name, profile in workload.profiles.items():
         new = as_sequence(name, profile)

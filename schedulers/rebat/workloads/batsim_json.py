@@ -55,12 +55,6 @@ def read_workload(path: Path) -> Workload:
     Workload
         Jobs in the file's order. Ids become strings. A walltime that is absent or -1 is None.
         Fields unknown to rebat are kept in ``Job.extra``.
-
-    Raises
-    ------
-    InputError
-        If the file is invalid; the error names the file, the job or profile, the field and the
-        expected value.
     """
     path = Path(path)
     text, name = read_text(path), path.name.removesuffix(".gz").removesuffix(".json")

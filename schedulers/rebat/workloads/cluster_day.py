@@ -113,12 +113,6 @@ def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
     ----------
     seed : int
         The same seed yields the same workload.
-    options : ClusterDay, optional
-
-    Raises
-    ------
-    InputError
-        If the load needs more than a million jobs.
     """
     options = options or ClusterDay()
     n_cores = options.nodes * options.cores

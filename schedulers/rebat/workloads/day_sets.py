@@ -63,11 +63,6 @@ def read_day_sets(
         Time zone of the days, and of dates without a time zone in the trace.
     **options
         See `rebat.workloads.trace.TraceOptions`.
-
-    Raises
-    ------
-    InputError
-        If the trace cannot be read, or a month has no jobs.
     """
     if months is None:
         return day_sets(load_workload(path, **options))
@@ -83,7 +78,6 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
 
     Parameters
     ----------
-    workload : Workload
     month : str, optional
         Month that begins at time 0 of the workload. Its days are calendar days. A day on which
         clocks change has 23 or 25 hours. If no month is set, all days have 24 hours, and are

@@ -34,7 +34,6 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 
     Parameters
     ----------
-    workload : Workload
     period_s : float, optional
         Length of the period to which the stress refers, in seconds (a month in Du et al. 2024,
         section 5.2). Default: the time from the first to the last submission.
@@ -98,11 +97,6 @@ def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str,
         MTBF of the machine.
     cost_s : float
         Time to write a checkpoint.
-
-    Raises
-    ------
-    InputError
-        If a run time needs Batsim's network model.
     """
     run_s = _run_times_s(workload)
     if run_s is None:

@@ -40,7 +40,6 @@ def flex(
 
     Parameters
     ----------
-    workload : Workload
     malleable, moldable : float
         Shares of the jobs, from 0 to 1. Their sum is at most 1.
     seed : int
@@ -48,11 +47,6 @@ def flex(
     sigma : float, optional
         Coefficient of variance of the parallelism of every job. By default it is drawn for each
         job, uniformly from 0 to ``SIGMA_MAX`` (Downey 1998).
-
-    Raises
-    ------
-    InputError
-        If a share or the variance is invalid.
     """
     _check(malleable, moldable, sigma)
     drawn = stream(seed, "workload", "flex", "kinds").random(len(workload.jobs)).tolist()

@@ -132,12 +132,6 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
     ----------
     seed : int
         The same seed yields the same workload.
-    options : FlexibleLoad, optional
-
-    Raises
-    ------
-    InputError
-        If a file of arrivals cannot be read.
     """
     options = options or FlexibleLoad()
 

@@ -27,11 +27,6 @@ def detected(path: Path) -> str:
 
     A file is detected as a table of jobs if it is a Parquet file, a JSON list, or a CSV file with
     the columns of a mapping that rebat includes.
-
-    Raises
-    ------
-    InputError
-        If the format is not recognised, or the file cannot be read.
     """
     form = detect.detected(path)
     if form not in ABOUT:
@@ -41,13 +36,7 @@ def detected(path: Path) -> str:
 
 
 def detected_text(path: Path) -> str | None:
-    """Return the format of jobs in a file that is neither JSON nor Parquet, or None.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return the format of jobs in a file that is neither JSON nor Parquet, or None."""
     with opened(path) as text:
         lines = [line[:100_000] for _, line in zip(range(detect.FIRST_LINES), text, strict=False)]
     first = next((line for line in lines if line.strip()), "")

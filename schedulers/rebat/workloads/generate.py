@@ -46,11 +46,6 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
     n_jobs : int
         Number of jobs (1000 in the paper). For other numbers, Table 6 is scaled and rounded by
         largest remainders.
-
-    Raises
-    ------
-    InputError
-        If there is less than one job.
     """
     if n_jobs < 1:
         raise InputError(f"number of jobs is {n_jobs}", expected="at least 1")
@@ -129,12 +124,6 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
         A key of ``PUBLISHED_MONTHS``: june-2017, march-2018 or intrepid-june-2013.
     seed : int
         The same month, seed and options yield the same workload.
-    options : MonthOptions, optional
-
-    Raises
-    ------
-    InputError
-        If the month is unknown.
     """
     options = options or MonthOptions()
     if month not in PUBLISHED_MONTHS:
@@ -191,11 +180,6 @@ def generator(text: str) -> Callable[[int], Workload]:
 
     >>> generator("torus-load:load=60,days=2")(0).n_nodes
     4096
-
-    Raises
-    ------
-    InputError
-        If a name or option is unknown, or a value is invalid.
     """
     name, _, options_text = text.partition(":")
     if name not in NAMES:

@@ -73,12 +73,6 @@ def import_jobs(
         assigns nodes.
     **options
         See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of local times.
-
-    Raises
-    ------
-    InputError
-        If a file or an option is invalid, if more than a tenth of the rows is invalid, or if no job
-        remains. The error names file and line.
     """
     chosen, path = trace_options(options), Path(path)
     if form == AUTO:
@@ -211,13 +205,7 @@ def _marked(trace: TraceColumns, rows: Rows, mapping: TableMapping) -> TraceColu
 
 
 def check_options(form: str, events: Path | None, mapping: str | None) -> None:
-    """Check that options belong to a format.
-
-    Raises
-    ------
-    InputError
-        If an option has no effect.
-    """
+    """Check that options belong to a format."""
     if mapping is not None and form != TABLE:
         raise InputError(f"has no effect with --format {form}", "--mapping", f"--format {TABLE}")
     if events is not None and form not in ACCOUNTING:

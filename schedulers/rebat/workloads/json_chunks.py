@@ -29,13 +29,7 @@ class JsonList:
         return chain.from_iterable(self.blocks())
 
     def blocks(self, kind: Any = Any) -> Iterator[list[Any]]:
-        """Yield the elements in lists, one for each chunk. ``kind`` is the type of the elements.
-
-        Raises
-        ------
-        msgspec.DecodeError
-            If the JSON is invalid, or an element has another type (`msgspec.ValidationError`).
-        """
+        """Yield the elements in lists, one for each chunk. ``kind`` is the type of the elements."""
         decode = partial(msgspec.json.decode, type=list[kind])
         start, size, left = 1, CHUNK, b"["
         while start + size < len(self._text):
@@ -56,15 +50,7 @@ class JsonList:
 
 
 def split_document(text: str, key: str) -> dict[str, Any]:
-    """Return a JSON object. Its list ``key`` is a `JsonList`, which is not decoded yet.
-
-    Raises
-    ------
-    msgspec.DecodeError
-        If the JSON outside this list is invalid, or the text is not an object.
-    RecursionError
-        If the JSON is nested too deeply.
-    """
+    """Return a JSON object. Its list ``key`` is a `JsonList`, which is not decoded yet."""
     raws = _RAWS.decode(text)
     document: dict[str, Any] = {}
     for name, raw in raws.items():

@@ -31,11 +31,6 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     **options
         Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. With a workload,
         they raise InputError.
-
-    Raises
-    ------
-    InputError
-        If the ending is unknown, or the file is invalid.
     """
     path = Path(path)
     if mapping is not None:

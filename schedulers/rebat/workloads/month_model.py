@@ -114,13 +114,7 @@ def _by_key(key: Floats, ordered_s: Ints) -> Ints:
 
 
 def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) -> Ints:
-    """Return run times, swapped between random pairs of jobs to bring the work to the target.
-
-    Raises
-    ------
-    AssertionError
-        If the tolerance is not reached. (All months reach it after some hundred pairs.)
-    """
+    """Return run times, swapped between random pairs of jobs to bring the work to the target."""
     missing = target - float(sizes @ run_s)
     for a, b in rng.integers(len(sizes), size=(100_000, 2)).tolist():
         if abs(missing) <= STRESS_TOLERANCE * target:

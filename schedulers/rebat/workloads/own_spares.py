@@ -43,14 +43,8 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
 
     Parameters
     ----------
-    workload : Workload
     spares : str
         A number of nodes per job, or a percentage of the nodes that the job needs (rounded up).
-
-    Raises
-    ------
-    InputError
-        If the number is invalid.
     """
     n_own_spares(spares, 1)  # raises an error if the text is invalid
     scalable = scalable_profiles(workload)

@@ -89,13 +89,7 @@ def write_parquet(workload: Workload, path: Path) -> None:
 
 
 def read_parquet(path: Path) -> Workload:
-    """Read a workload that `write_parquet` wrote.
-
-    Raises
-    ------
-    InputError
-        If pyarrow is not installed, or the file is invalid; the error names file and row.
-    """
+    """Read a workload that `write_parquet` wrote."""
     path = Path(path)
     with opened(path) as file:
         schema = file.schema_arrow

@@ -163,11 +163,6 @@ def recorded_schedule(
         End of the record, for jobs that still run.
     events, notes : sequence, optional
         Events and notes that the result also contains.
-
-    Raises
-    ------
-    InputError
-        If there is no execution, or the machine has too few nodes for the executions.
     """
     by_job: defaultdict[int, list[Execution]] = defaultdict(list)
     for execution in executions:

@@ -83,7 +83,6 @@ def accuracies(sizes: Ints, of: Ints, rng: np.random.Generator) -> Floats:
         Number of nodes of each job.
     of : int array of shape (n,)
         Session of each job.
-    rng : Generator
     """
     quantile = rng.random(int(of.max()) + 1)[of]
     ratios = np.empty(len(sizes))

@@ -17,11 +17,6 @@ def write_swf(workload: Workload, path: Path) -> None:
 
     Jobs, users and queues are numbered from 1, in the order of the jobs. Times are rounded to
     seconds. Waiting times are unknown (-1). UnixStartTime is set if the recorded time 0 is known.
-
-    Raises
-    ------
-    InputError
-        If a profile needs a network model, or the file cannot be written.
     """
     write_text(Path(path), "".join(f"{line}\n" for line in _lines(workload)))
 

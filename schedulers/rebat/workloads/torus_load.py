@@ -71,12 +71,6 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     ----------
     seed : int
         The same seed yields the same workload.
-    options : TorusLoad, optional
-
-    Raises
-    ------
-    InputError
-        If the load has fewer than 20 jobs.
     """
     options = options or TorusLoad()
     length_s = options.days * 86_400

@@ -100,13 +100,7 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_options(options: dict[str, Any]) -> TraceOptions:
-    """Return the options as a struct, after checking them.
-
-    Raises
-    ------
-    InputError
-        If an option is unknown or a value is invalid; the error lists the choices.
-    """
+    """Return the options as a struct, after checking them."""
     for key in options:
         if key not in TraceOptions.__struct_fields__:
             raise unknown_name("trace option", key, TraceOptions.__struct_fields__)
@@ -139,13 +133,7 @@ class PlacedTrace(NamedTuple):
 
 
 def placed(trace: TraceColumns, options: TraceOptions) -> PlacedTrace:
-    """Apply the options to a parsed trace.
-
-    Raises
-    ------
-    InputError
-        If no job is left, or if an option needs a field that the trace does not have.
-    """
+    """Apply the options to a parsed trace."""
     sizes = _sizes(trace, options)
     ran = np.rint(trace.run_s * US_PER_S) > 0
     trace = trace.marking(~(ran & (sizes > 0)), "no run time or no nodes")
@@ -168,13 +156,7 @@ def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
 
 
 def checked(trace: TraceColumns, problems: Problems) -> TraceColumns:
-    """Return the trace without jobs that have impossible values, which are invalid rows.
-
-    Raises
-    ------
-    InputError
-        If too many rows are invalid, see `rebat.records.problems.Problems.check`.
-    """
+    """Return the trace without jobs that have impossible values, which are invalid rows."""
     span = f"0 to {MAX_SECONDS:.0e} s"
     checks = [("submission time", trace.submit_s, trace.submit_s, 0.0, MAX_SECONDS, span)]
     for field, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):

@@ -30,11 +30,6 @@ def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
         execution. It belongs to the previous job with the same number.
     done : PlacedTrace
         The workload.
-
-    Raises
-    ------
-    InputError
-        If no job has a start, or the machine has too few nodes.
     """
     counts = Counter[str]()
     executions = list(_executions(trace, done, counts))

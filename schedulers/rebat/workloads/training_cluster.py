@@ -109,12 +109,6 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     ----------
     seed : int
         The same seed yields the same workload.
-    options : TrainingCluster, optional
-
-    Raises
-    ------
-    InputError
-        If the flagship job is larger than the machine, or if there are no jobs.
     """
     options = options or TrainingCluster()
     if options.flagship > options.nodes:

@@ -39,14 +39,7 @@ class Authors(Law, frozen=True):
     downtime_s: float = 3600.0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield failures drawn as the authors' script draws them.
-
-        Raises
-        ------
-        InputError
-            If a failure occurs while every node is down. The authors' program would hang in this
-            case.
-        """
+        """Yield failures drawn as the authors' script draws them."""
         rng = random.Random(seed)
         nodes = range(n_nodes)
         up_again_s: dict[int, float] = {}

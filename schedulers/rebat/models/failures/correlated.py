@@ -62,11 +62,6 @@ def correlated(law: Law, correlation: Correlation) -> Law:
     """Return a law whose failures are those of ``law``, but correlated.
 
     If the failures are independent, return ``law`` itself.
-
-    Raises
-    ------
-    InputError
-        If ``law`` consists of recorded failures, which cannot be changed.
     """
     if correlation == NONE:
         return law

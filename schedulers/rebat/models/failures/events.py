@@ -112,14 +112,6 @@ def read_event_file(
     If ``cores_per_node`` is 1, the numbers are not changed. Otherwise, the result contains core
     numbers. If the file contains node numbers, each is replaced by the core numbers of the node. If
     the file contains core numbers, an event must contain all cores of a node or none.
-
-    Raises
-    ------
-    InputError
-        If a line is broken JSON or lacks a field; if a node set or a time is invalid; if an event
-        contains only some cores of a node; if a node fails while it is down or is repaired while it
-        is up; or if the file states another number of cores per node than the run. The error names
-        file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -214,14 +206,7 @@ def _nodes(raw: dict[str, Any], where: str) -> NodeSet:
 
 
 def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
-    """Check events as Batsim does: order in time, existing nodes, alternation for each node.
-
-    Raises
-    ------
-    InputError
-        If an event is invalid. The error names the position of the first invalid event in the list,
-        and its time.
-    """
+    """Check events as Batsim does: order in time, existing nodes, alternation for each node."""
     _check(events, [f"event {n} at {to_s(e.at_us):g} s" for n, e in enumerate(events)], n_nodes)
 
 
@@ -266,8 +251,6 @@ def write_events(
 
     Parameters
     ----------
-    events : iterable of MachineEvent
-    path : Path
     decimals : int
         Maximum number of decimals of the timestamps (s). The node-stealing authors use 2 decimals,
         Batsim uses 6.

@@ -67,11 +67,6 @@ def read_texts(path: Path, number: int) -> list[GenericEvent]:
     list of GenericEvent
         Events in Batsim's order: sorted only by time. The fields of an event are ``id`` (like
         ``ee0!3``) and the text ``data``.
-
-    Raises
-    ------
-    InputError
-        If a line is broken; the error names file and line.
     """
     events: list[ExternalEvent] = []
     with open_text(Path(path)) as lines:

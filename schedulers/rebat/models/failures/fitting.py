@@ -116,12 +116,6 @@ def fit_nodes(
         End of the record. Later events are ignored. Default: the last event.
     on_progress : callable, optional
         Called after each node. Gamma and lognormal fits of thousands of nodes take about a minute.
-
-    Raises
-    ------
-    InputError
-        If the law is unknown, an event is invalid, there are fewer than two failures, or all
-        up-times are equal.
     """
     if law not in FAMILIES:
         raise unknown_name("law", law, FAMILIES)

@@ -43,13 +43,7 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: str) -> type[Law]:
-    """Return the class of a law, by the law's name or by the name of the machine it is fitted to.
-
-    Raises
-    ------
-    InputError
-        If the name is unknown; the error lists the choices.
-    """
+    """Return the class of a law, by the law's name or by the name of the machine it is fitted to."""
     if name in LAWS:
         return LAWS[name]
     if name not in prefabs():
@@ -91,11 +85,6 @@ def make_law(name: str, values: Mapping[str, Any]) -> Law:
 
     A law of a machine (`prefab`) already has values for all parameters. If ``values`` changes any
     of them, the law no longer has the name of the machine.
-
-    Raises
-    ------
-    InputError
-        If a name, a parameter or a value is invalid, or a required parameter is missing.
     """
     fields = parameters(name)
     for key in values:

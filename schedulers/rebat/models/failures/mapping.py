@@ -63,11 +63,6 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
     """Return the record with these events.
 
     By default, ``n_nodes`` is the largest number of a failed node, plus 1.
-
-    Raises
-    ------
-    InputError
-        If the number of a node is too large for the machine, or no node fails.
     """
     outages = outages_of(events)
     if not len(outages.node):
@@ -87,7 +82,6 @@ def mapped(
 
     Parameters
     ----------
-    source : MappedRecord
     n_nodes : int
         Size of the target machine.
     way : {'rank', 'share', 'rate'}
@@ -98,11 +92,6 @@ def mapped(
     turn : bool
         Whether to rotate the record in time, so that each seed starts at another time of the
         record. With 'rate', the first copy is then rotated too.
-
-    Raises
-    ------
-    InputError
-        If the way is unknown, or the size is below 1.
     """
     if way not in WAYS:
         raise unknown_name("way to map", way, WAYS)

@@ -62,15 +62,8 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
 
     Parameters
     ----------
-    path : Path
     n_nodes : int, optional
         Size of the machine. Default: the number of lines.
-
-    Raises
-    ------
-    InputError
-        If columns are missing or unknown, if a number is invalid, if nodes have different laws, or
-        if a node is a duplicate, missing, or not on the machine. The error names file and line.
     """
     with open_text(Path(path), newline="") as text:
         try:

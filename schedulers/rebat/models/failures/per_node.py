@@ -34,11 +34,6 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
     ----------
     scale_s, shape : float64 array, shape (n,)
         Parameters of the distributions, above 0. The docstring of each family defines them.
-
-    Raises
-    ------
-    InputError
-        If a parameter is invalid; the error names the first node with an invalid parameter.
     """
 
     family: ClassVar[str]

@@ -61,13 +61,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
             raise InputError(f"is {value:g}", name.removesuffix("_s"), expected)
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Draw the parameters of every node (step 1 of section 2.1).
-
-        Raises
-        ------
-        InputError
-            If a drawn parameter is not positive; the error names the standard deviation.
-        """
+        """Draw the parameters of every node (step 1 of section 2.1)."""
         rng = stream(seed, "failures", self.kind.family, "parameters")
         columns = [_drawn(rng, n_nodes, *self._normal(*names)) for names in self.normals]
         scale_s, shape = columns if len(columns) == 2 else (columns[0], np.ones(n_nodes))
@@ -134,13 +128,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
 
 def per_node(law: Law, where: str) -> PerNodeLaw:
-    """Return ``law`` if it is a `PerNodeLaw`.
-
-    Raises
-    ------
-    InputError
-        If ``law`` is of another class. ``where`` is the option that the error names.
-    """
+    """Return ``law`` if it is a `PerNodeLaw`."""
     if isinstance(law, PerNodeLaw):
         return law
     expected = " or ".join(FAMILIES)

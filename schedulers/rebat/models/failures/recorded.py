@@ -96,11 +96,6 @@ class Recorded(Law, frozen=True):
         count as one failure. The mean is over the time from 0 to the last event of the record. With
         map=rate, a machine with twice the nodes fails twice as often. The other ways keep the
         number of failures of the record.
-
-        Raises
-        ------
-        InputError
-            If no node fails after the beginning of the record.
         """
         source = _source(self, self._key)
         mtbf_s = machine_mtbf_s(source.events)
@@ -139,11 +134,6 @@ class Recorded(Law, frozen=True):
         """Return the events of the record, and its number of nodes.
 
         The number of nodes is None if the record does not state it.
-
-        Raises
-        ------
-        InputError
-            If the reader cannot read the record.
         """
         path, options, form = Path(self.file), self._reader_options(), self.form
         if form != EVENTS:

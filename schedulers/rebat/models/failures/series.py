@@ -43,13 +43,7 @@ class FailureSeries:
         self.until_us = 0
 
     def reach(self, time_us: int) -> None:
-        """Draw all failures up to a time, and at least one later failure.
-
-        Raises
-        ------
-        InputError
-            If there are more than MAX_FAILURES.
-        """
+        """Draw all failures up to a time, and at least one later failure."""
         while self.until_us <= time_us or self.at_us[-1] <= time_us:
             self._draw()
 
@@ -96,13 +90,7 @@ def series_of(law: PerNodeLaw, n_nodes: int, seed: int) -> FailureSeries:
 
 
 def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) -> float:
-    """Return the mean time between failures of the machine: horizon / number of failures (Table 1).
-
-    Raises
-    ------
-    InputError
-        If no node fails before the horizon.
-    """
+    """Return the mean time between failures of the machine: horizon / number of failures (Table 1)."""
     series = series_of(law, n_nodes, seed)
     series.reach(to_us(horizon_s))
     count = int(np.searchsorted(series.at_us, to_us(horizon_s)))

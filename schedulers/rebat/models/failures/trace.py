@@ -70,13 +70,7 @@ class Trace(Law, frozen=True):
         return events
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the mean time between the failures of the file, from time 0 to its last event.
-
-        Raises
-        ------
-        InputError
-            If the file contains no failure after time 0.
-        """
+        """Return the mean time between the failures of the file, from time 0 to its last event."""
         mtbf_s = machine_mtbf_s(self._lines)
         if not mtbf_s:
             problem = "contains no failure after time 0, so its MTBF is unknown"

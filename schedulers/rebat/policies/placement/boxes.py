@@ -54,13 +54,7 @@ class Site(msgspec.Struct, frozen=True):
             parse_extents(self.block)
 
     def blocks(self, n_nodes: int) -> TorusBlocks:
-        """Return the blocks of a machine with ``n_nodes`` nodes.
-
-        Raises
-        ------
-        InputError
-            If the torus has another number of nodes, or the blocks do not divide it.
-        """
+        """Return the blocks of a machine with ``n_nodes`` nodes."""
         if self.torus == "auto":
             if n_nodes not in KNOWN:
                 names = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())

@@ -100,11 +100,6 @@ def believed(foresight: str) -> tuple[str, float]:
 
     >>> believed("law*0.5"), believed("youngest")
     (('law', 0.5), ('youngest', 1.0))
-
-    Raises
-    ------
-    InputError
-        If the source is unknown, or the factor is invalid.
     """
     if foresight in FORESIGHTS or is_file(foresight):
         return foresight, 1.0

@@ -206,13 +206,7 @@ DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
 
 
 def depth_of(depth: str | int) -> int:
-    """Return a reservation depth as a number. ALL means that every attempt gets a reservation.
-
-    Raises
-    ------
-    InputError
-        If the depth is neither a number nor a name.
-    """
+    """Return a reservation depth as a number. ALL means that every attempt gets a reservation."""
     name = str(depth)
     if name in DEPTHS:
         return DEPTHS[name]

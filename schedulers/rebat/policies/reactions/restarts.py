@@ -166,13 +166,6 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
     Restarts or None
         None if all jobs together free too few nodes.
 
-    Raises
-    ------
-    OverflowError
-        If the sum of the costs may exceed 2**62.
-    ValueError
-        If jobs do not ascend, or a row frees a negative number of nodes.
-
     Examples
     --------
     >>> rows = [(60, 2, 0), (30, 1, 0), (20, 2, 1)]

@@ -123,11 +123,6 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
         Runs of the same workload.
     nodes : bool
         Whether it counts as a difference if a job starts at the same time on different nodes.
-
-    Raises
-    ------
-    InputError
-        If the runs have different jobs or machines.
     """
     _check_same(a, b)
     ours, theirs = _choices(a, nodes), _choices(b, nodes)

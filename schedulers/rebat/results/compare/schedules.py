@@ -123,11 +123,6 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
         the submission time of a job, this time is used for both.
     tolerance_s : float
         Differences up to this value, in seconds, are ignored.
-
-    Raises
-    ------
-    InputError
-        If a table has two rows for a job, or if the tables have no job in common.
     """
     short = a.unique_ids and b.unique_ids
     in_a, in_b = _by_key(a, short), _by_key(b, short)

@@ -73,11 +73,6 @@ class RunBook:
     ----------
     folder : Path
         Folder of the results of a policy, written by ``rebat run --explain``.
-
-    Raises
-    ------
-    InputError
-        If the run did not record its plans, or a file is broken.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -118,13 +113,7 @@ class RunBook:
         }
 
     def id_of(self, job: str) -> str:
-        """Return the id of a job, which may be written with its workload (``w0!37``).
-
-        Raises
-        ------
-        InputError
-            If the job is unknown. The error names the most similar ids.
-        """
+        """Return the id of a job, which may be written with its workload (``w0!37``)."""
         for name in (job, job_name(job)):
             if name in self._places:
                 return name
@@ -132,13 +121,7 @@ class RunBook:
         raise InputError(f"unknown job {job!r}", str(self.folder), f"a job like {near}")
 
     def attempts(self, job: str) -> list[AttemptOutcome]:
-        """Return the attempts of a job in order.
-
-        Raises
-        ------
-        InputError
-            If the job is unknown. The error names the most similar ids.
-        """
+        """Return the attempts of a job in order."""
         job = self.id_of(job)
         if job not in self._attempts:
             self._attempts[job] = sorted(self._read(job))

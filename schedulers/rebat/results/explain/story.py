@@ -74,13 +74,7 @@ class Story(msgspec.Struct, frozen=True):
 
 
 def story(book: RunBook, job: str, complete: bool = False) -> Story:
-    """Return the story of a job. If ``complete`` is set, similar moments are not joined.
-
-    Raises
-    ------
-    InputError
-        If the job is unknown.
-    """
+    """Return the story of a job. If ``complete`` is set, similar moments are not joined."""
     job = book.id_of(job)
     attempts = book.attempts(job)
     ran = [attempt for attempt in attempts if attempt.start_us >= 0]

@@ -167,11 +167,6 @@ def find_jobs_file(path: Path) -> Path:
     """Return the job table of a path: the file itself, or the table in the folder of a run.
 
     A folder written by ``rebat run`` is also accepted if it contains only one policy.
-
-    Raises
-    ------
-    InputError
-        If a folder contains no job table, or several.
     """
     if not path.is_dir():
         return path
@@ -204,12 +199,6 @@ def read_jobs(path: Path) -> JobsFile:
     """Read a jobs.csv, plain or .gz, or the jobs.csv in a folder.
 
     Probe jobs of `rebat serve` are omitted.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, a row has the wrong number of fields, or a time, state or node set
-        is invalid. The error names file and line.
     """
     path = find_jobs_file(Path(path))
     with row_reader(path) as reader:

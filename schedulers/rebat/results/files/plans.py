@@ -44,13 +44,7 @@ def write_plans(folder: Path, record: PlanRecord) -> None:
 
 
 def read_plans(folder: Path) -> PlanRecord:
-    """Read the record of plans in the folder of a policy.
-
-    Raises
-    ------
-    InputError
-        If the run did not record its plans, or the file is broken.
-    """
+    """Read the record of plans in the folder of a policy."""
     path = folder / PLANS
     if not path.is_file():
         expected = "a run that recorded its plans: run again with --explain"

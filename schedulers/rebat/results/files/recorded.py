@@ -50,13 +50,7 @@ SIMULATED = RecordSource()
 
 
 def source_of(summary: dict[str, Any]) -> RecordSource:
-    """Return the source in the content of summary.json, or `SIMULATED` if there is none.
-
-    Raises
-    ------
-    msgspec.ValidationError
-        If the source is invalid.
-    """
+    """Return the source in the content of summary.json, or `SIMULATED` if there is none."""
     return msgspec.convert(summary.get(RECORDED, {}), RecordSource)
 
 

@@ -54,11 +54,6 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
     -------
     int
         Number of jobs.
-
-    Raises
-    ------
-    InputError
-        If the folder is not the folder of a policy, or a file is invalid or cannot be written.
     """
     jobs = _read(table_in(folder, ATTEMPTS))
     limits = _limits(folder, workload)

@@ -93,15 +93,7 @@ class RowReader(Protocol):
 
 @contextmanager
 def row_reader(path: Path) -> Iterator[RowReader]:
-    """Open a table. Numbers in Parquet files become the same texts as in CSV files.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    csv.Error
-        If the CSV file is invalid.
-    """
+    """Open a table. Numbers in Parquet files become the same texts as in CSV files."""
     if is_parquet(path):
         with opened(path) as file:
             yield _ParquetRows(file)

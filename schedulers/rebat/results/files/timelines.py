@@ -64,11 +64,6 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
     """Return the folders of the wanted policies, or of the first ``most`` policies.
 
     ``out`` is a folder written by ``rebat run``, or the folder of one of its policies.
-
-    Raises
-    ------
-    InputError
-        If the folder does not exist, or contains no wanted policy.
     """
     if not out.is_dir():
         raise InputError("is not a folder", str(out), "a folder written by rebat run --out")
@@ -126,13 +121,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 
 def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Timeline:
-    """Read the timeline of a run.
-
-    Raises
-    ------
-    InputError
-        If a file is missing or a row is invalid. For a row, the error names file and line.
-    """
+    """Read the timeline of a run."""
     summary = _summary(folder)
     n_nodes, path = int(summary["metrics"]["n_nodes"]), table_in(folder, ATTEMPTS)
     if not path.is_file():
@@ -228,13 +217,7 @@ def _pattern(rows: Rows) -> Pattern:
 
 
 def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
-    """Read the events of node_events.csv.
-
-    Raises
-    ------
-    InputError
-        For invalid events. The error names file and line.
-    """
+    """Read the events of node_events.csv."""
     rows = Rows(path, ("time", "event", "nodes"))
     times_us, words = rows.times("time"), rows.texts("event")
     up = np.array([word == "rejuvenated" for word in words], dtype=np.bool_)

@@ -65,10 +65,8 @@ def fragmentation(
 
     Parameters
     ----------
-    ledger : Ledger
     n_nodes : int
         Number of nodes of the machine.
-    window : Window
     allotted : Allotment, optional
         Function that maps the requested to the allocated number of nodes (default: both are equal).
     free : Steps, optional

@@ -49,13 +49,7 @@ class JobPart(NamedTuple):
 
 
 def largest_job(ledger: Ledger) -> str:
-    """Return the id of the job with the most node time. In a tie, return the first to end.
-
-    Raises
-    ------
-    InputError
-        If no job ran.
-    """
+    """Return the id of the job with the most node time. In a tie, return the first to end."""
     used: Counter[str] = Counter()
     for record in ledger.attempts:
         if record.start_us >= 0:
@@ -67,13 +61,7 @@ def largest_job(ledger: Ledger) -> str:
 
 
 def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
-    """Return the history of a job in order of time. The list is empty if the job never ran.
-
-    Raises
-    ------
-    InputError
-        If no job has this id.
-    """
+    """Return the history of a job in order of time. The list is empty if the job never ran."""
     records = [r for r in ledger.attempts if job_name(r.attempt.job_id) == job]
     if not records:
         raise unknown_name("job", job, {job_name(r.attempt.job_id) for r in ledger.attempts})

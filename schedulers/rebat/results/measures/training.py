@@ -67,7 +67,6 @@ def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, 
 
     Parameters
     ----------
-    ledger : Ledger
     rows : JobRows
         The measured jobs.
     n_nodes : int

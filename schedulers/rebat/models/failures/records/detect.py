@@ -17,13 +17,7 @@ FORMATS = (LANL, MIRA_RAS, FTA, SACCTMGR, SACCT, PLAIN, EVENTS)
 
 
 def detected(path: Path) -> str:
-    """Return the format of a failure record, or `EVENTS`.
-
-    Raises
-    ------
-    InputError
-        If the first lines match no format, or the file cannot be read.
-    """
+    """Return the format of a failure record, or `EVENTS`."""
     form = detect.detected(path)
     if form not in FORMATS:
         expected = "a record in a known format, or its format with --format"

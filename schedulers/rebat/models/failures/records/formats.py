@@ -155,13 +155,7 @@ FORMATS = {
 
 
 def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
-    """Read a record in this format. With 'auto', detect the format.
-
-    Raises
-    ------
-    InputError
-        If the format is unknown, an option belongs to another format, or the reader fails.
-    """
+    """Read a record in this format. With 'auto', detect the format."""
     if form == AUTO:
         form = detected(path)
     if form == EVENTS:

@@ -73,11 +73,6 @@ def mira_record(
         during maintenance, as after a failure.
     strict : bool
         Whether the first invalid event is an error.
-
-    Raises
-    ------
-    InputError
-        If a file is invalid, or if no compute node fails.
     """
     check_span(downtime_s, "downtime")
     rows = read_mira_ras(path, strict)

@@ -114,11 +114,6 @@ def record_of(
         Nodes of each outage. By default, they are in the column ``node``, or named in ``hosts``.
     shortest_us : int
         Minimum duration of an outage.
-
-    Raises
-    ------
-    InputError
-        If there are no outages.
     """
     lines, facts = Lines(), rows.facts
     if not len(rows):

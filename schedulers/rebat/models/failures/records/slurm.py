@@ -54,12 +54,6 @@ def read_sacctmgr(
         Names of nodes 0, 1, ... (default: the names in the file, in natural order).
     origin_s : float, optional
         Time 0, in seconds since the Unix epoch (default: the first failure).
-    options : EventOptions
-
-    Raises
-    ------
-    InputError
-        If the file is invalid or has no failure.
     """
     lines = Lines()
     events = counted_events(path, zone, lines, options)
@@ -174,13 +168,7 @@ def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
 def record_of(
     used: DownSpans, names: Sequence[str], zone: str | None, lines: Lines, where: str
 ) -> Record:
-    """Return the record with these down intervals. Its time 0 is stated in the time zone ``zone``.
-
-    Raises
-    ------
-    InputError
-        If there is no down interval, or the zone is unknown.
-    """
+    """Return the record with these down intervals. Its time 0 is stated in the time zone ``zone``."""
     if not used.outages:
         raise InputError("contains no failures", where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)

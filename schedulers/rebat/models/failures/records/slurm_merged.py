@@ -98,12 +98,6 @@ def read_merged(
         See `slurm.read_sacctmgr`.
     slurmd_timeout_s : float
         SlurmdTimeout of the cluster in seconds.
-    options : EventOptions
-
-    Raises
-    ------
-    InputError
-        If a file is invalid, or no node fails.
     """
     lines = Lines()
     node_events = counted_events(events, zone, lines, options)
