@@ -128,7 +128,7 @@ def eligible_note(ids: Sequence[str], longest_s: float) -> str:
     return finding(
         f"{counted(len(ids), 'job')} became eligible after the submission, up to "
         f"{_duration(longest_s)} later ({_jobs(ids)}), because of a dependency, a begin "
-        "time, a hold or an array limit: submitted in the workload when they became eligible",
+        "time, a hold or an array limit: the workload uses the later time as the submission",
         "import with --submission submitted to use the users' submissions",
     )
 
