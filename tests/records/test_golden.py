@@ -595,6 +595,15 @@ def test_the_speed_of_a_platform_is_used(tmp_path: Path) -> None:
     )
 
 
+def test_the_assumed_speed_is_noted(tmp_path: Path, capsys) -> None:
+    path, note = tmp_path / "w.json", "1 profile computes (the first is 'a'): their run times"
+    computing = {"type": "ptask_homogeneous", "cpu": 3e9, "com": 0}
+    for profile, noted in ((computing, 1), ({"type": "delay", "delay": 5}, 0)):
+        batsim_json.write_workload(workload_of(profile), path)
+        main(["run", str(path), "-p", "easy", "--out", str(tmp_path / f"run{noted}")])
+        assert capsys.readouterr().err.count(note) == noted
+
+
 def workload_of(profile: dict[str, Any]) -> Workload:
     jobs = [{"id": "1", "subtime": 0, "walltime": 100, "res": 1, "profile": "a"}]
     return batsim_json.workload_of("w", {"nb_res": 2, "jobs": jobs, "profiles": {"a": profile}})

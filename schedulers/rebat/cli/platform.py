@@ -90,7 +90,6 @@ def _record(facts: PlatformFacts) -> dict[str, Any]:
         "hosts": facts.n_hosts,
         "other_hosts": facts.n_other,
         "speed_flops": facts.speed_flops,
-        "cores": facts.cores,
         "torus": None if torus is None else torus.sizes,
         "diameter_hops": None if torus is None else torus.diameter,
         "latency_s": facts.latency_s,
@@ -102,6 +101,9 @@ def _lines(facts: PlatformFacts) -> list[str]:
     lines = [f"{facts.n_hosts} compute hosts"]
     if facts.n_other:
         lines.append(f"other hosts       {facts.n_other} with another role, such as storage")
+    same = facts.speed_flops is not None
+    speed = f"{facts.speed_flops / 1e9:g} Gf" if same else "the hosts have different speeds"
+    lines.append(f"speed             {speed}")
     if facts.torus is not None:
         lines.append(f"torus             {facts.torus}, diameter {facts.torus.diameter} hops")
     exact = ": exact times" if facts.latency_s == 0 else ""

@@ -56,6 +56,7 @@ class Remark(NamedTuple):
 def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Iterator[Remark]:
     """Yield the importer's notes, and warnings about the event file and frequent failures."""
     yield from map(_of_note, workload.notes)
+    yield from of_speed(workload)
     yield from _of_slurm_record(options.single_law())
     law, mtbf_s = options.failure_law(), options.mtbf_s
     if isinstance(law, Trace):
@@ -79,6 +80,19 @@ def of_engine(workload: Workload, policies: Sequence[Any], took_s: float) -> Ite
 def of_findings(workload: Workload) -> Iterator[Remark]:
     """Yield the importer's findings about the record of a workload."""
     yield from map(_of_note, filter(is_finding, workload.notes))
+
+
+def of_speed(workload: Workload) -> Iterator[Remark]:
+    """Note that profiles that compute run at an assumed speed, because there is no platform."""
+    names = [name for name, profile in workload.profiles.items() if "cpu" in profile]
+    if names:
+        computes = "computes" if len(names) == 1 else "compute"
+        yield Remark(
+            "note",
+            f"{counted(len(names), 'profile')} {computes} (the first is {names[0]!r}): their run "
+            "times are computed with hosts of 1 Gf. 'rebat simulate --platform' uses the speed of "
+            "a platform",
+        )
 
 
 def of_partitions(workload: Workload) -> Iterator[Remark]:
