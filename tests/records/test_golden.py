@@ -415,6 +415,33 @@ def test_failures_and_workload_have_one_clock(tmp_path: Path, capsys) -> None:
     assert first.at_us == 240 * US
 
 
+def test_a_workload_of_an_earlier_version_needs_a_zone(tmp_path: Path, capsys) -> None:
+    """Earlier versions wrote no time zone of local times."""
+    at = "2023-11-14T22:"
+    row = f"1|1|u|std|{at}00:00|{at}01:00|{at}09:00|480|COMPLETED|1|4|60|n1\n"
+    jobs = written(tmp_path / "jobs.txt", row)
+    out, to = tmp_path / "w.json", tmp_path / "f"
+    main(["workload", "import", str(jobs), "--zone", "Asia/Tokyo", "-o", str(out)])
+    content = json.loads(out.read_text())
+    assert content["machine"].pop("time_zone") == "Asia/Tokyo"
+    out.write_text(json.dumps(content))
+    events = written(tmp_path / "ev.txt", f"n1|{at}04:00|{at}05:00|DOWN|1|x\n", header=EVENTS)
+    command = ["failures", "import", str(events), "--workload", str(out), "-o", str(to)]
+    with pytest.raises(SystemExit) as status:
+        main(command)
+    assert status.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{events}: contains local times, but the workload contains times since 1970" in told
+    assert "with --zone, for example --zone Europe/Paris" in told
+    assert not to.exists()
+    main([*command, "--zone", "Asia/Tokyo"])
+    assert read_events(to)[0].at_us == 240 * US
+    since_s = int(content["machine"]["origin_s"]) + 240
+    written(events, f"n1|{since_s}|{since_s + 60}|DOWN|1|x\n", header=EVENTS)
+    main([*command, "--force"])
+    assert read_events(to)[0].at_us == 240 * US
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])
 def test_a_table_of_unix_times_begins_at_midnight(tmp_path: Path, zone: str | None) -> None:
     path = tmp_path / "p.csv"

@@ -101,8 +101,8 @@ def _lines(facts: PlatformFacts) -> list[str]:
     lines = [f"{facts.n_hosts} compute hosts"]
     if facts.n_other:
         lines.append(f"other hosts       {facts.n_other} with another role, such as storage")
-    same = facts.speed_flops is not None
-    speed = f"{facts.speed_flops / 1e9:g} Gf" if same else "the hosts have different speeds"
+    flops = facts.speed_flops
+    speed = "the hosts have different speeds" if flops is None else f"{flops / 1e9:g} Gf"
     lines.append(f"speed             {speed}")
     if facts.torus is not None:
         lines.append(f"torus             {facts.torus}, diameter {facts.torus.diameter} hops")
