@@ -404,8 +404,9 @@ def test_a_job_that_a_correction_removes_is_named(tmp_path: Path) -> None:
     notes = import_accounting(
         "sacct", tmp_path / "dump.txt", events=tmp_path / "events.txt"
     ).workload.notes
-    dropped = "1 job dropped: a node was down at the start of the last attempt, which is cut"
-    assert f"{dropped} to 0 s (job 7)" in notes
+    assert "1 job dropped: the last attempt is cut to 0 s, because a node was down" in notes
+    assert notes[0].startswith("check: the last attempt of 1 of 2 jobs started while ")
+    assert "(job 7)" in notes[0]
 
 
 def test_an_import_that_fails_leaves_no_corrections(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ def test_the_hardware_is_written(capsys) -> None:
     options = ["--speed", "10.24Gf", "--bandwidth", "1GBps", "--latency", "5us"]
     assert status("platform", "generate", "flat:4", *options, "-o", "p.xml") == 0
     assert 'speed="10.24Gf" bw="1GBps" lat="5us"' in Path("p.xml").read_text()
+    assert status("platform", "describe", "p.xml") == 0
+    assert "speed             10.24 Gf" in capsys.readouterr().out
 
 
 PLATFORMS = {

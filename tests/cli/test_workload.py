@@ -193,7 +193,10 @@ def imported(*options: str) -> list[tuple[str, int]]:
 
 def test_import_has_the_selections_of_campaigns(capsys) -> None:
     assert imported("--first", "100s", "--last", "5min") == [("2", 2), ("3", 3)]
-    assert "  2 of 4 records selected; all other counts refer to these" in capsys.readouterr().out
+    assert (
+        "  2 of 4 records selected; counts of dropped and changed jobs refer to these"
+        in capsys.readouterr().out
+    )
     assert imported("--size", "allocated", "--max-jobs", "1") == [("1", 4)]
 
 

@@ -96,7 +96,7 @@ def test_jobs_long_before_the_record_are_left_out(tmp_path: Path, stragglers: li
     (note,) = findings(path)
     assert note.startswith(f"check: {len(stragglers)} of {300 + len(stragglers)} jobs w")
     assert f"9{stragglers[0]}" in note
-    assert "--all keeps them" in note
+    assert "import with --all to keep them" in note
     assert len(runs(path, all_jobs=True)) == 300 + len(stragglers)
     assert "kept" in findings(path, all_jobs=True)[0]
     assert len(runs(path, first_s=0.5)) == 300 + len(stragglers) - 1
@@ -319,8 +319,8 @@ def test_a_runaway_job(tmp_path: Path, how: str, expected: float | None) -> None
     assert (jobs["1"][2] if "1" in jobs else None) == expected
     assert jobs["3"][2] == 5_000
     (note,) = findings(path, runaway=how)
-    assert "(job 1)" in note
-    assert "--runaway" in note
+    assert "(job 1; it ran 1157 d with a limit of 1 h)" in note
+    assert "import with --runaway" in note
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,8 @@ def test_a_stale_event(tmp_path: Path, how: str, end: int | None, n_jobs: int) -
     open_ = f"n2|{zero}|Unknown|DOWN*|1|Not responding\n"
     events = written(tmp_path / "ev.txt", open_, f"n9|{zero}|Unknown|DOWN|1|dead\n", header=EVENTS)
     assert len(runs(path, events=events, stale=how)) == n_jobs
-    (note,) = findings(path, events=events, stale=how)
+    *down, note = findings(path, events=events, stale=how)
+    assert len(down) == (how == "keep")  # the jobs on n2 started while it was down
     assert "1 node event without an end" in note
     assert "(n2)" in note
     attempts = outages(events, attempts=path, stale=how)
@@ -415,6 +416,33 @@ def test_failures_and_workload_have_one_clock(tmp_path: Path, capsys) -> None:
     assert first.at_us == 240 * US
 
 
+def test_a_workload_of_an_earlier_version_needs_a_zone(tmp_path: Path, capsys) -> None:
+    """Earlier versions wrote no time zone of local times."""
+    at = "2023-11-14T22:"
+    row = f"1|1|u|std|{at}00:00|{at}01:00|{at}09:00|480|COMPLETED|1|4|60|n1\n"
+    jobs = written(tmp_path / "jobs.txt", row)
+    out, to = tmp_path / "w.json", tmp_path / "f"
+    main(["workload", "import", str(jobs), "--zone", "Asia/Tokyo", "-o", str(out)])
+    content = json.loads(out.read_text())
+    assert content["machine"].pop("time_zone") == "Asia/Tokyo"
+    out.write_text(json.dumps(content))
+    events = written(tmp_path / "ev.txt", f"n1|{at}04:00|{at}05:00|DOWN|1|x\n", header=EVENTS)
+    command = ["failures", "import", str(events), "--workload", str(out), "-o", str(to)]
+    with pytest.raises(SystemExit) as status:
+        main(command)
+    assert status.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{events}: contains local times, but the workload contains times since 1970" in told
+    assert "with --zone, for example --zone Europe/Paris" in told
+    assert not to.exists()
+    main([*command, "--zone", "Asia/Tokyo"])
+    assert read_events(to)[0].at_us == 240 * US
+    since_s = int(content["machine"]["origin_s"]) + 240
+    written(events, f"n1|{since_s}|{since_s + 60}|DOWN|1|x\n", header=EVENTS)
+    main([*command, "--force"])
+    assert read_events(to)[0].at_us == 240 * US
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])
 def test_a_table_of_unix_times_begins_at_midnight(tmp_path: Path, zone: str | None) -> None:
     path = tmp_path / "p.csv"
@@ -468,8 +496,8 @@ def test_an_impossible_row_is_dropped_and_many_are_refused(tmp_path: Path) -> No
     header = "; MaxProcs: 8\n"
     path = swf(tmp_path / "t.swf", header, swf_row(1, 0), swf_row(2, 10, "-7"), swf_row(3, 20))
     assert set(runs(path)) == {"1", "3"}
-    note = "1 line dropped: run time of job 2 is -7 (first: line 3)"
-    assert note in import_jobs(path).workload.notes
+    (note,) = import_jobs(path).workload.notes
+    assert note.startswith("1 line dropped (first: line 3): run time of job 2 is -7, expected 0 ")
     with pytest.raises(InputError, match=r"t\.swf:3: run time of job 2 is -7"):
         import_jobs(path, strict=True)
     swf(path, header, *(swf_row(i, i, "-7" if i % 5 == 0 else "9") for i in range(1, 21)))
@@ -595,6 +623,15 @@ def test_the_speed_of_a_platform_is_used(tmp_path: Path) -> None:
     )
 
 
+def test_the_assumed_speed_is_noted(tmp_path: Path, capsys) -> None:
+    path, note = tmp_path / "w.json", "1 profile computes (the first is 'a'): their run times"
+    computing = {"type": "ptask_homogeneous", "cpu": 3e9, "com": 0}
+    for profile, noted in ((computing, 1), ({"type": "delay", "delay": 5}, 0)):
+        batsim_json.write_workload(workload_of(profile), path)
+        main(["run", str(path), "-p", "easy", "--out", str(tmp_path / f"run{noted}")])
+        assert capsys.readouterr().err.count(note) == noted
+
+
 def workload_of(profile: dict[str, Any]) -> Workload:
     jobs = [{"id": "1", "subtime": 0, "walltime": 100, "res": 1, "profile": "a"}]
     return batsim_json.workload_of("w", {"nb_res": 2, "jobs": jobs, "profiles": {"a": profile}})
@@ -615,6 +652,6 @@ def test_computing_profiles_of_both_versions(kind: str) -> None:
 def test_starts_before_submissions_are_named(tmp_path: Path) -> None:
     path = written(tmp_path / "jobs.txt", job(1, 1000, 900, 1100), job(2, 1000, 1100, 1200))
     (note,) = findings(path)
-    assert "1 job started before the submission (job 1)" in note
+    assert "1 job started up to 1.67 min before the submission (job 1)" in note
     table = swf(tmp_path / "t.swf", "; MaxProcs: 8\n", swf_row(1, 0))
     assert findings(table) == []

@@ -420,6 +420,63 @@ def test_a_platform_with_another_number_of_hosts_is_told(tmp_path) -> None:
         assert not n_warnings or f"{tmp_path / 'w.json'} is for 2 (nb_res)" in told
 
 
+HOSTS = """<platform version="4.1"><zone id="z" routing="Full">
+<host id="master_host" speed="1Gf"/><host id="h1" speed="100Mf" core="4"/>
+<host id="h2" speed="{speed}"/>
+<host id="pfs" speed="5Gf"><prop id="role" value="storage"/></host></zone></platform>
+"""
+COMPUTING = {"type": "parallel_homogeneous", "cpu": 2e9, "com": 0}
+COMPOSED = {"type": "composed", "repeat": 2, "seq": ["c"]}
+
+
+@pytest.mark.parametrize(("protocol", "prefix"), [("4", "o_"), ("5", "o")])
+@pytest.mark.parametrize(("speed", "seconds"), [("100Mf", 20), (None, 2)])
+def test_jobs_compute_at_the_speed_of_the_platform(
+    protocol: str, prefix: str, speed: str | None, seconds: int, tmp_path: Path
+) -> None:
+    """A job computes 2 Gflop, and another one computes them twice. The cores have no effect."""
+    jobs = (Job("1", 2, 0, None, "c"), Job("2", 1, 0, None, "twice"))
+    profiles = {"c": COMPUTING, "twice": COMPOSED}
+    write_workload(Workload("w", 2, jobs, profiles), tmp_path / "w.json")
+    (tmp_path / "p.xml").write_text(HOSTS.format(speed=speed))
+    port = free_port()
+    record = tmp_path / "talk.jsonl"
+    server = ["serve", "--record", str(record), "--endpoint", f"tcp://127.0.0.1:{port}"]
+    flags = DYNAMIC if protocol == "4" else ["--protocol", "5"]
+    with process(*REBAT, *server) as serve:
+        done = subprocess.run(
+            [*REBAT, "simulate", "-w", str(tmp_path / "w.json"), "-e", str(tmp_path / "o"), "-q",
+             "-s", f"tcp://127.0.0.1:{port}", *flags,
+             *(["-p", str(tmp_path / "p.xml")] if speed else [])],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        serve.communicate(timeout=30)
+    with (tmp_path / f"{prefix}jobs.csv").open() as file:
+        times = {row["job_id"]: float(row["execution_time"]) for row in csv.DictReader(file)}
+    assert {job: times[job] for job in "12"} == {"1": seconds, "2": 2 * seconds}
+    note = "1 profile computes (the first is 'c'): their run times are computed with hosts of 1 Gf"
+    assert (note in done.stderr) == (speed is None)
+    assert "warning" not in done.stderr  # the storage host is no compute host
+    if protocol == "5":
+        sent = f'"computation_speed":[{(1e8 if speed else 1e9)}]'
+        assert sent in record.read_text().replace(" ", "").replace('\\"', '"')
+
+
+def test_hosts_of_different_speeds_are_refused_if_a_job_computes(tmp_path: Path) -> None:
+    (tmp_path / "p.xml").write_text(HOSTS.format(speed="200Mf"))
+    write_workload(
+        Workload("w", 2, (Job("1", 1, 0, None, "c"),), {"c": COMPUTING}), tmp_path / "w.json"
+    )
+    for more in ([], ["--protocol", "5"]):
+        done = subprocess.run(
+            [*REBAT, "simulate", "-w", "w.json", "-p", "p.xml", "--timeout", "1s", *more],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "schedulers")},
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "p.xml: its hosts have different speeds, but profile 'c' computes" in done.stderr
+
+
 def test_the_last_line_counts_rejected_jobs_with_the_first_reason() -> None:
     """With a spare node, a job on all nodes can never start."""
     port, policy = free_port(), "baseline:react=replacement,spares=1"

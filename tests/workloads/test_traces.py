@@ -124,10 +124,16 @@ def test_every_count_is_of_what_was_selected(tmp_path):
     )
     window = read_swf(path, first_s=5, last_s=900)
     assert [job.id for job in window.jobs] == ["2", "5"]
-    assert window.notes == ("4 of 9 records selected; all other counts refer to these", *told)
+    assert window.notes == (
+        "4 of 9 records selected; counts of dropped and changed jobs refer to these",
+        *told,
+    )
     first = read_swf(path, max_jobs=3)
     assert [job.id for job in first.jobs] == ["1", "2", "5"]
-    assert first.notes[0] == "6 of 9 records selected; all other counts refer to these"
+    assert (
+        first.notes[0]
+        == "6 of 9 records selected; counts of dropped and changed jobs refer to these"
+    )
     assert first.notes[2] == "2 jobs dropped: no run time or no nodes"
     assert "selected" not in "".join(read_swf(path).notes)
 
@@ -155,7 +161,7 @@ def test_months_windows_and_origins(tmp_path):
 def test_a_number_that_comes_again_is_renamed(tmp_path):
     workload = read_swf(swf(tmp_path, row(7), row(7, 1), row(8, 2), row(7, 3)))
     assert [job.id for job in workload.jobs] == ["7", "7-2", "8", "7-3"]
-    assert "2 jobs with a repeated number" in workload.notes[0]
+    assert "2 jobs with a repeated id: renamed, for example to 7-2" in workload.notes[0]
 
 
 def test_dates_from_the_epoch_need_no_header_but_relative_ones_do(tmp_path):
@@ -315,8 +321,7 @@ def test_a_bad_alcf_line_is_refused_with_its_place(tmp_path, change, words):
     path = alcf(tmp_path, {}, change)
     dropped = read_alcf(path)
     assert len(dropped.jobs) == 1
-    assert "1 line dropped: " in dropped.notes[0]
-    assert "(first: line 3)" in dropped.notes[0]
+    assert dropped.notes[0].startswith("1 line dropped (first: line 3): ")
     with pytest.raises(InputError) as caught:
         read_alcf(path, strict=True)
     for word in (str(path), *words):

@@ -11,6 +11,7 @@ import click
 
 from rebat.cli.input_kind import reject_jobs
 from rebat.cli.output_file import output_file
+from rebat.cli.record_options import cluster_option, stale_option, strict_option, zone_option
 from rebat.cli.record_window import left_out, time_zero, windowed
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.counted import counted
@@ -73,25 +74,13 @@ class FormatCommand(click.Command):
         "running. down: the entire machine is down, and all running jobs are killed."
     ),
 )
-@click.option(
-    "--zone",
-    help="With the format sacctmgr or sacct: time zone of local times in the record, for example Europe/Paris (default: the zone of --workload, or UTC). With the format csv and Unix times: time zone of the midnight that is time 0.",
+@zone_option(
+    default="the zone of --workload, or UTC",
+    more="With the format csv and Unix times: time zone of the midnight that is time 0.",
 )
-@click.option(
-    "--strict",
-    is_flag=True,
-    default=None,
-    help="Stop at the first invalid row (default: drop and count invalid rows, and stop if they are more than a tenth of the file).",
-)
-@click.option(
-    "--cluster",
-    help="With the format sacctmgr or sacct: use only the records of this cluster (column Cluster).",
-)
-@click.option(
-    "--stale",
-    type=click.Choice(["next", "drop", "keep"]),
-    help="With the format sacctmgr: what to do with events without an end if the node has a job (--attempts) or an event later. next (default): end the event at the next job or event of the node; drop: ignore the event; keep: the node stays down.",
-)
+@strict_option
+@cluster_option
+@stale_option
 @click.option(
     "--workload",
     type=FILE,
@@ -100,7 +89,7 @@ class FormatCommand(click.Command):
 @click.option(
     "--attempts",
     type=FILE,
-    help="With the format sacctmgr: file with the output of sacct -P -X -D. Adds failures that have no Slurm event but ended an attempt with NODE_FAIL.",
+    help="With the format sacctmgr: file with the output of sacct -P -X -D. Adds failures that have no Slurm event but ended an attempt with NODE_FAIL. A later job on the node also ends an event without an end (--stale).",
 )
 @click.option(
     "--slurmd-timeout",

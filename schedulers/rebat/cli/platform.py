@@ -90,7 +90,6 @@ def _record(facts: PlatformFacts) -> dict[str, Any]:
         "hosts": facts.n_hosts,
         "other_hosts": facts.n_other,
         "speed_flops": facts.speed_flops,
-        "cores": facts.cores,
         "torus": None if torus is None else torus.sizes,
         "diameter_hops": None if torus is None else torus.diameter,
         "latency_s": facts.latency_s,
@@ -102,6 +101,9 @@ def _lines(facts: PlatformFacts) -> list[str]:
     lines = [f"{facts.n_hosts} compute hosts"]
     if facts.n_other:
         lines.append(f"other hosts       {facts.n_other} with another role, such as storage")
+    flops = facts.speed_flops
+    speed = "the hosts have different speeds" if flops is None else f"{flops / 1e9:g} Gf"
+    lines.append(f"speed             {speed}")
     if facts.torus is not None:
         lines.append(f"torus             {facts.torus}, diameter {facts.torus.diameter} hops")
     exact = ": exact times" if facts.latency_s == 0 else ""

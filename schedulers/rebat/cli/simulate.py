@@ -44,7 +44,7 @@ _FLAGS = (
     "-p",
     "--platform",
     type=FILE,
-    help="SimGrid platform. Its number of compute hosts is used, and the speed of their cores for profiles that only compute (parallel_homogeneous without communication).",
+    help="SimGrid platform. Its number of compute hosts is used, and their speed for profiles that only compute (parallel_homogeneous without communication). The hosts must then have equal speeds. The numbers of cores and hosts with other roles, such as storage, have no effect.",
 )
 @click.option(
     "--nodes",
@@ -315,7 +315,7 @@ def _platform(path: Path | None) -> PlatformFacts | None:
 
 
 def _speed_flops(facts: PlatformFacts | None, jobs: list[Workload], path: str) -> float:
-    """Return the speed of the hosts. Without a platform, it is 1 Gf.
+    """Return the speed of the hosts. Without a platform it is 1 Gf, with a note if a profile computes.
 
     Raises
     ------
@@ -323,6 +323,11 @@ def _speed_flops(facts: PlatformFacts | None, jobs: list[Workload], path: str) -
         If the hosts have different speeds, and a profile computes.
     """
     if facts is None:
+        from rebat.console.output import print_remarks
+        from rebat.library.remarks import of_speed
+
+        for workload in jobs:
+            print_remarks(of_speed(workload))
         return 1e9
     if facts.speed_flops is not None:
         return facts.speed_flops

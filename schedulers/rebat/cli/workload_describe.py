@@ -63,6 +63,8 @@ def describe(
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:
+    from rebat.records.judge import is_finding
+
     lines = [
         f"{counted(facts['jobs'], 'job')} for {counted(facts['nodes'], 'node')}, "
         f"submitted over {format_duration(facts['span_s'])}"
@@ -91,7 +93,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     ):
         if facts[key]:
             lines.append(f"{label}: {facts[key]}")
-    return lines + [f"note: {note}" for note in facts["notes"]]
+    return lines + [note if is_finding(note) else f"note: {note}" for note in facts["notes"]]
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import click
 
 from rebat.cli.input_kind import reject_failures
 from rebat.cli.output_file import output_file
+from rebat.cli.record_options import cluster_option, stale_option, strict_option, zone_option
 from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.counted import counted
 from rebat.core.errors import InputError
@@ -78,14 +79,7 @@ class TraceCommand(click.Command):
     type=FOLDER,
     help="Also write the recorded schedule to this folder, in the format of 'rebat run --out'. It contains all attempts of the jobs. With --events it also contains the node failures. In these files the name of the policy is 'recorded'.",
 )
-@click.option(
-    "--strict",
-    is_flag=True,
-    help=(
-        "Stop at the first invalid row (default: drop and count invalid rows, and stop if they are "
-        "more than a tenth of the file)."
-    ),
-)
+@strict_option
 @click.option(
     "--month",
     "months",
@@ -100,11 +94,7 @@ class TraceCommand(click.Command):
     show_default=True,
     help="With --month: whether the submission or the start of a job must be in the month.",
 )
-@click.option(
-    "--tz",
-    "--zone",
-    help="Time zone of months, and of dates without a time zone, for example Europe/Paris (default: UTC).",
-)
+@zone_option("--tz", default="UTC", more="The months of --month are also in this zone.")
 @click.option(
     "--nodes",
     "n_nodes",
@@ -159,10 +149,7 @@ class TraceCommand(click.Command):
     show_default=True,
     help="Submission of a job that could not start at first because of a dependency, a begin time, a hold or an array limit. eligible: the time from which the job could start; submitted: the time at which the user submitted the job.",
 )
-@click.option(
-    "--cluster",
-    help="Import only the records of this cluster (column Cluster of sacct and sacctmgr).",
-)
+@cluster_option
 @click.option(
     "--runaway",
     type=click.Choice(["next", "limit", "drop", "keep"]),
@@ -170,13 +157,7 @@ class TraceCommand(click.Command):
     show_default=True,
     help="What to do with jobs without an end that ran more than twice their limit and one hour. next: end them at the next start of a job on their nodes, and at their limit at the latest; limit: end them at their limit; drop: leave them out; keep: use the recorded run time.",
 )
-@click.option(
-    "--stale",
-    type=click.Choice(["next", "drop", "keep"]),
-    default="next",
-    show_default=True,
-    help="What to do with node events without an end if the node has a job or an event later. next: end the event at the next job or event of the node; drop: ignore the event; keep: the node stays down.",
-)
+@stale_option
 @click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")
 def import_(
     trace: Path,
@@ -210,7 +191,7 @@ def import_(
     from rebat.workloads.importing import check_options
 
     _check_outputs(out, corrections, events, schedule)
-    options["months"] = options["months"] or None
+    options |= {"months": options["months"] or None, "stale": options["stale"] or "next"}
     with ExitStack() as files:
         trace = files.enter_context(regular(trace))
         events = events and files.enter_context(regular(events))

@@ -34,7 +34,7 @@ def warn(text: str) -> None:
 
 
 def print_remarks(remarks: Iterable[tuple[str, str]]) -> None:
-    """Print pairs of kind (``note`` or ``warning``) and text as lines on standard error."""
+    """Print pairs of kind, such as ``note`` or ``warning``, and text as lines on standard error."""
     for kind, text in remarks:
         print_line(f"rebat: {kind}: {text}")
 

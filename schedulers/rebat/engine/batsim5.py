@@ -120,7 +120,7 @@ class Engine5(PeriodicCalls, Engine):
             config=self._arguments,
             profiles=profiles,
             workloads={f"w{n}": paths.get(n, "") for n in range(len(self._workloads))},
-            resources=[_host(node) for node in range(self.n_nodes)],
+            resources=[_host(node, self.options.speed_flops) for node in range(self.n_nodes)],
         )
 
     # ---- the loop
@@ -332,7 +332,7 @@ def _atoms(profiles: dict[str, dict[str, Any]], name: str) -> Iterator[str]:
             yield from _atoms(profiles, part)
 
 
-def _host(node: int) -> dict[str, Any]:
+def _host(node: int, speed_flops: float) -> dict[str, Any]:
     """Return a host in the form that Batsim 5 uses."""
     return {
         "id": node,
@@ -343,5 +343,5 @@ def _host(node: int) -> dict[str, Any]:
         "properties": [],
         "zone_properties": [],
         "core_count": 1,
-        "computation_speed": [1e9],
+        "computation_speed": [speed_flops],
     }

@@ -188,4 +188,5 @@ def _report(
 ) -> Report:
     shown = ranked[:MOST_LINES]
     waits = {run.configuration.title: run.compared(recorded)[1] for run, _ in shown}
-    return report_of(workload.name, workload.sha256, verdict, recorded.wait_s, waits)
+    notes = [note.text for note in of_findings(workload)]
+    return report_of(workload.name, workload.sha256, verdict, recorded.wait_s, waits, notes)

@@ -22,7 +22,7 @@ from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
-from rebat.records.judge import is_finding
+from rebat.records.judge import MARK, is_finding
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
@@ -49,14 +49,14 @@ class Remark(NamedTuple):
     """A note or warning."""
 
     kind: str
-    """``note`` or ``warning``."""
+    """``note``, ``warning``, or ``check``: a finding about the record."""
     text: str
 
 
 def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Iterator[Remark]:
     """Yield the importer's notes, and warnings about the event file and frequent failures."""
-    for note in workload.notes:
-        yield Remark("note", note)
+    yield from map(_of_note, workload.notes)
+    yield from of_speed(workload)
     yield from _of_slurm_record(options.single_law())
     law, mtbf_s = options.failure_law(), options.mtbf_s
     if isinstance(law, Trace):
@@ -79,9 +79,20 @@ def of_engine(workload: Workload, policies: Sequence[Any], took_s: float) -> Ite
 
 def of_findings(workload: Workload) -> Iterator[Remark]:
     """Yield the importer's findings about the record of a workload."""
-    for note in workload.notes:
-        if is_finding(note):
-            yield Remark("note", note)
+    yield from map(_of_note, filter(is_finding, workload.notes))
+
+
+def of_speed(workload: Workload) -> Iterator[Remark]:
+    """Note that profiles that compute run at an assumed speed, because there is no platform."""
+    names = [name for name, profile in workload.profiles.items() if "cpu" in profile]
+    if names:
+        computes = "computes" if len(names) == 1 else "compute"
+        yield Remark(
+            "note",
+            f"{counted(len(names), 'profile')} {computes} (the first is {names[0]!r}): their run "
+            "times are computed with hosts of 1 Gf. 'rebat simulate --platform' uses the speed of "
+            "a platform",
+        )
 
 
 def of_partitions(workload: Workload) -> Iterator[Remark]:
@@ -193,6 +204,12 @@ def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) 
     if model.rounding == "ceil":
         effect = f"{write} one checkpoint at {their} end (--checkpoint-rounding ceil)"
     yield Remark("note", f"{share} {are} shorter than one checkpoint period and {effect}")
+
+
+def _of_note(note: str) -> Remark:
+    if is_finding(note):
+        return Remark("check", note.removeprefix(MARK))
+    return Remark("note", note)
 
 
 def _of_events(file: Path) -> Iterator[Remark]:

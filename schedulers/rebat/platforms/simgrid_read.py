@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from defusedxml import DefusedXmlException
@@ -27,10 +27,6 @@ MASTER = "master_host"
 COMPUTE = "compute_node"
 """Role of compute hosts in Batsim. Hosts without a role are also compute hosts."""
 
-MAX_CORES = 2**20
-
-T = TypeVar("T")
-
 _RADICAL = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?\Z")
 
 
@@ -45,9 +41,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
         Number of hosts with another role, such as storage, without the host on which Batsim runs
         (the master).
     speed_flops : float or None
-        Speed of a core of the compute hosts in flop/s, or None if the hosts differ.
-    cores : int or None
-        Number of cores of a compute host, or None if the hosts differ.
+        Speed of the compute hosts in flop/s (of one core), or None if the hosts differ.
     torus : Torus or None
         The torus, if the compute hosts form one TORUS cluster. Otherwise None.
     latency_s : float
@@ -63,7 +57,6 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     in_order: bool
     n_other: int = 0
     speed_flops: float | None = 1e9
-    cores: int | None = 1
 
 
 class _Group(msgspec.Struct):
@@ -111,7 +104,6 @@ def _facts(root: Any) -> PlatformFacts:
         in_order=names == sorted(names),
         n_other=sum(len(group.names) for group in others) - n_hosts,
         speed_flops=_single(_speed(group) for group in groups),
-        cores=_single(_cores(group) for group in groups),
     )
 
 
@@ -144,7 +136,7 @@ def _is_compute(group: _Group) -> bool:
     return COMPUTE in roles or not any(roles)
 
 
-def _single(values: Iterable[T]) -> T | None:
+def _single(values: Iterable[float]) -> float | None:
     """Return the value that all elements have, or None if they differ."""
     distinct = set(values)
     return distinct.pop() if len(distinct) == 1 else None
@@ -155,14 +147,6 @@ def _speed(group: _Group) -> float:
     text = group.element.get("speed") or group.element.get("power") or "1Gf"
     where = f"<{group.element.tag}> speed"
     return parse_quantity("speed", text.split(",")[0].strip(), where)
-
-
-def _cores(group: _Group) -> int:
-    text = group.element.get("core", "1")
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MAX_CORES):
-        where = f"<{group.element.tag}> core"
-        raise InputError(f"is {text[:40]!r}", where, f"1 to {MAX_CORES}")
-    return int(text)
 
 
 def _attribute(element: Any, name: str) -> str:

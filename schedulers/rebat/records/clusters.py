@@ -35,7 +35,7 @@ def of_cluster(table: Rows, cluster: str | None) -> Rows:
         text = (
             f"the records are of {len(names)} clusters ({listed(names)}): imported as one machine"
         )
-        table.notes.append(finding(text, "--cluster NAME imports one of them"))
+        table.notes.append(finding(text, "import with --cluster NAME to use one of them"))
     return table
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judgement of a record: facts that can shape an answer, with the option that changes each.
 
-Each finding is a sentence that begins with `MARK`. The workload keeps the findings as notes.
+A finding states what is in the record, how often, in which rows, and what the import does. Each
+finding begins with `MARK`. The workload keeps the findings as notes. Other commands repeat them, so
+the options are those of ``import``.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ EARLY_SHARE = 0.05
 """Largest share of jobs that are stragglers, and smallest share of time that they add."""
 
 
-def finding(text: str, option: str) -> str:
-    """Return a finding as a note: what is in the record, and the option that changes it."""
-    return f"{MARK}{text}; {option}"
+def finding(text: str, advice: str) -> str:
+    """Return a finding as a note: what is in the record, and what to do to change the import."""
+    return f"{MARK}{text}; {advice}"
 
 
 def is_finding(note: str) -> bool:
@@ -50,6 +52,15 @@ def listed(ids: Sequence[str]) -> str:
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...'
     """
     return ", ".join(ids[:MAX_LISTED]) + (", ..." if len(ids) > MAX_LISTED else "")
+
+
+def _duration(seconds: float) -> str:
+    days = seconds / 86_400
+    return f"{days:.0f} d" if days >= 1000 else format_duration(seconds)
+
+
+def _jobs(ids: Sequence[str]) -> str:
+    return f"{'job' if len(ids) == 1 else 'jobs'} {listed(ids)}"
 
 
 def record_begin_s(submit_s: Floats) -> float:
@@ -91,50 +102,81 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs:
         Whether these jobs are part of the workload.
     """
     count = int(np.searchsorted(times, begin_s))
-    jobs, were = ("job", "was") if count == 1 else ("jobs", "were")
     text = (
-        f"{count} of {counted(len(times), 'job')} {were} submitted up to "
-        f"{format_duration(begin_s - times[0])} before all others "
-        f"({jobs} {listed(ids[:count])})"
+        f"{count} of {counted(len(times), 'job')} {'was' if count == 1 else 'were'} submitted up "
+        f"to {_duration(begin_s - times[0])} before all others ({_jobs(ids[:count])})"
     )
     if all_jobs:
-        return finding(f"{text}: kept", "without --all the record begins with the others")
-    return finding(f"{text}: left out, the record begins with the others", "--all keeps them")
+        text += ": kept, so the record begins with the first of these"
+        return finding(text, "import without --all to leave them out")
+    text += ": left out, so the record begins with the others"
+    return finding(text, "import with --all to keep them")
 
 
-def early_note(ids: Sequence[str]) -> str:
-    """Return the finding about jobs that started before their submission."""
+def early_note(ids: Sequence[str], longest_s: float) -> str:
+    """Return the finding about jobs that started up to ``longest_s`` before their submission."""
     return finding(
-        f"{counted(len(ids), 'job')} started before the submission "
-        f"({'job' if len(ids) == 1 else 'jobs'} {listed(ids)}): the workload has the submission",
-        "in a recorded schedule (--schedule) they start at the submission",
+        f"{counted(len(ids), 'job')} started up to {_duration(longest_s)} before the "
+        f"submission ({_jobs(ids)}): the submission is kept, and a recorded schedule (--schedule) "
+        "starts them at the submission",
+        "if the times are wrong, correct them in the record",
     )
 
 
-def runaway_note(ids: Sequence[str], how: str) -> str:
+def eligible_note(ids: Sequence[str], longest_s: float) -> str:
+    """Return the finding about jobs that became eligible up to ``longest_s`` after submission."""
+    return finding(
+        f"{counted(len(ids), 'job')} became eligible after the submission, up to "
+        f"{_duration(longest_s)} later ({_jobs(ids)}), because of a dependency, a begin "
+        "time, a hold or an array limit: the workload uses the later time as the submission",
+        "import with --submission submitted to use the users' submissions",
+    )
+
+
+def runaway_note(ids: Sequence[str], run_s: Floats, limit_s: Floats, how: str) -> str:
     """Return the finding about jobs that run far longer than their limit."""
     done = {
-        "next": "ended at the next start of a job on their nodes, and at their limit at the latest",
-        "limit": "ended at their limit",
-        "drop": "dropped",
-        "keep": "kept",
+        "next": "ended at the next start of a job on the same nodes, or at the limit if earlier",
+        "limit": "ended at the limit",
+        "drop": "left out",
+        "keep": "kept with the recorded run time",
     }[how]
+    worst = int(np.argmax(run_s))
+    ran, limit = _duration(run_s[worst]), _duration(limit_s[worst])
+    longest = f"the longest ran {ran}" if len(ids) > 1 else f"it ran {ran}"
     return finding(
-        f"{counted(len(ids), 'job')} without an end ran more than twice the limit "
-        f"({'job' if len(ids) == 1 else 'jobs'} {listed(ids)}): {done}",
-        "--runaway next, limit, drop or keep changes this",
+        f"{counted(len(ids), 'job')} without an end ran more than twice the limit ({_jobs(ids)}; "
+        f"{longest} with a limit of {limit}): {done}",
+        f"import with --runaway {_others(('next', 'limit', 'drop', 'keep'), how)}",
     )
 
 
 def stale_note(nodes: Iterable[str], count: int, how: str) -> str:
     """Return the finding about node events without an end although the node lived later."""
     done = {
-        "next": "ended at the next job or event of the node",
-        "drop": "dropped",
-        "keep": "kept: the node stays down",
+        "next": "ended at this job or event",
+        "drop": "left out",
+        "keep": "kept, so the node stays down",
     }[how]
+    names = list(dict.fromkeys(nodes))
     return finding(
-        f"{counted(count, 'node event')} without an end, but the node was alive later "
-        f"({listed(list(dict.fromkeys(nodes)))}): {done}",
-        "--stale next, drop or keep changes this",
+        f"{counted(count, 'node event')} without an end, but the node had a job or an event later "
+        f"({listed(names)}): {done}",
+        f"import with --stale {_others(('next', 'drop', 'keep'), how)}",
     )
+
+
+def down_note(ids: Sequence[str], n_jobs: int) -> str:
+    """Return the finding about jobs whose last attempt started while one of its nodes was down."""
+    return finding(
+        f"the last attempt of {len(ids)} of {counted(n_jobs, 'job')} started while one of its "
+        f"nodes was down ({_jobs(ids)}): left out",
+        "if there are many, the clocks of the two files may differ: import with --zone if one has "
+        "local times, or without --events",
+    )
+
+
+def _others(choices: Sequence[str], how: str) -> str:
+    """Return the other choices of an option as text."""
+    *first, last = [choice for choice in choices if choice != how]
+    return f"{', '.join(first)} or {last} to change this"

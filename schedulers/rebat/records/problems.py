@@ -62,12 +62,19 @@ class Problems:
 
     def reasons(self) -> Counter[str]:
         """Return the number of rows by problem. Each problem names its first line."""
-        named = {self._first[kind]: n for kind, n in self.counts.items()}
         return Counter(
-            {f"{problem} (first: line {line})": named[line, problem, expected]
-             for line, problem, expected in sorted(named, key=lambda first: first[1])}
-        )  # fmt: skip
+            {f"{problem} (first: line {line})": n for n, line, problem, _ in self._by_line()}
+        )
 
     def notes(self) -> list[str]:
         """Return a sentence for each kind of problem."""
-        return [f"{counted(n, 'line')} dropped: {reason}" for reason, n in self.reasons().items()]
+        return [
+            f"{counted(n, 'line')} dropped (first: line {line}): {problem}"
+            + (f", expected {expected}" if expected else "")
+            for n, line, problem, expected in self._by_line()
+        ]
+
+    def _by_line(self) -> list[tuple[int, int, str, str | None]]:
+        """Return the number of rows of each kind, and the first of them, in order of the lines."""
+        counts = [(self.counts[kind], *first) for kind, first in self._first.items()]
+        return sorted(counts, key=lambda row: row[1])

@@ -26,7 +26,14 @@ from rebat.records.attempts import (
 from rebat.records.clock import check_same_clock, zone_of
 from rebat.records.clusters import of_cluster
 from rebat.records.hosts import folded, sorted_names
-from rebat.records.judge import MAX_LISTED, early_note, finding, listed, runaway_note, stale_note
+from rebat.records.judge import (
+    MAX_LISTED,
+    down_note,
+    early_note,
+    eligible_note,
+    runaway_note,
+    stale_note,
+)
 from rebat.records.node_events import DownRow, NodeEvents, read_node_events
 from rebat.records.open_records import (
     end_runaways,
@@ -98,7 +105,9 @@ def _end_runaways(table: Rows, jobs: JoinedJobs, options: TraceOptions) -> set[i
     rows = runaways(table, jobs.attempts)
     if not len(rows):
         return set()
-    table.notes.append(runaway_note(table.text("id")[rows].tolist(), options.runaway))
+    run_s, limit_s = (table.column(name)[rows] for name in ("run", "walltime"))
+    note = runaway_note(table.text("id")[rows].tolist(), run_s, limit_s, options.runaway)
+    table.notes.append(note)
     end_runaways(table, jobs.attempts, rows, options.runaway)
     return set(rows.tolist()) if options.runaway == "drop" else set()
 
@@ -166,19 +175,14 @@ def _trace(
     for state in sorted(set(states[~jobs.started])):
         trace = trace.marking(~jobs.started & (states == state), f"never started ({state})")
     if later:
-        n_later = int((eligible_s > jobs.submit_s).sum())
-        text = (
-            f"{counted(n_later)} became eligible after the submission (dependency, begin time, "
-            "hold or array limit): the submission in the workload is the time from which the job "
-            "could start"
-        )
-        trace = trace.noting(finding(text, "--submission submitted uses the users' submissions"))
+        delay_s = eligible_s - jobs.submit_s
+        trace = trace.noting(eligible_note(trace.ids[delay_s > 0].tolist(), delay_s.max()))
     first = table.column("start")[
         jobs.attempts[np.cumsum(jobs.n_attempts)[ran] - jobs.n_attempts[ran]]
     ]
-    early = trace.ids[ran][first < jobs.submit_s[ran]].tolist()
-    if early:
-        table.notes.append(early_note(early))
+    early_s = jobs.submit_s[ran] - first
+    if (early_s > 0).any():
+        table.notes.append(early_note(trace.ids[ran][early_s > 0].tolist(), early_s.max()))
     if dropped:
         runaway = np.array([row in dropped for row in rows.tolist()], dtype=bool)
         trace = trace.marking(runaway, "runaway jobs (--runaway drop)")
@@ -188,19 +192,14 @@ def _trace(
 def _without_cut_to_nothing(
     trace: TraceColumns, rows: Any, cuts: dict[int, Correction]
 ) -> TraceColumns:
-    """Mark jobs whose last attempt is cut at its start, with a reason that lists them."""
+    """Mark jobs whose last attempt is cut at its start, with a finding that lists them."""
     nothing = np.array(
         [row in cuts and not cuts[row].length_s for row in rows.tolist()], dtype=bool
     )
     if not nothing.any():
         return trace
-    names = trace.ids[nothing].tolist()
-    jobs = "job" if len(names) == 1 else "jobs"
-    reason = (
-        "a node was down at the start of the last attempt, which is cut to 0 s "
-        f"({jobs} {listed(names)})"
-    )
-    return trace.marking(nothing, reason)
+    trace = trace.noting(down_note(trace.ids[nothing].tolist(), len(trace)))
+    return trace.marking(nothing, "the last attempt is cut to 0 s, because a node was down")
 
 
 def _run_times(table: Rows, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
@@ -324,5 +323,6 @@ def _corrected(cuts: list[Correction]) -> list[str]:
             f"{cut.node} failed"
         )
     if len(cuts) > MAX_LISTED:
-        notes.append(f"and {several(len(cuts) - MAX_LISTED, 'more correction')}")
+        more = several(len(cuts) - MAX_LISTED, "more correction")
+        notes.append(f"and {more}: import with --corrections FILE to write them all to a file")
     return notes

@@ -137,9 +137,11 @@ def jobs_of_rows(rows: Rows, options: TraceOptions) -> TraceColumns:
 
 
 def _with_early(trace: TraceColumns) -> TraceColumns:
-    early = trace.is_job & (trace.start_s < trace.submit_s)
-    ids = trace.ids[early].tolist()
-    return trace.noting(early_note(ids)) if ids else trace
+    early_s = trace.submit_s - trace.start_s
+    early = trace.is_job & (early_s > 0)
+    if not early.any():
+        return trace
+    return trace.noting(early_note(trace.ids[early].tolist(), early_s[early].max()))
 
 
 def _with_notes(trace: TraceColumns, rows: Rows) -> TraceColumns:

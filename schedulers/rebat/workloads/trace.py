@@ -151,7 +151,8 @@ def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     if len(selected) == len(trace):
         return selected
     return selected.noting(
-        f"{len(selected)} of {len(trace)} records selected; all other counts refer to these"
+        f"{len(selected)} of {len(trace)} records selected; counts of dropped and changed jobs "
+        "refer to these"
     )
 
 
@@ -360,8 +361,9 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
     for job_id in ids:
         seen[job_id] = seen.get(job_id, 0) + 1
         names.append(job_id if seen[job_id] == 1 else f"{job_id}-{seen[job_id]}")
+    example = next(job_id for job_id, n in seen.items() if n > 1)
     notes.append(
-        f"{counted(len(ids) - len(seen))} with a repeated number: renamed, for example to 7-2"
+        f"{counted(len(ids) - len(seen))} with a repeated id: renamed, for example to {example}-2"
     )
     return names
 

@@ -28,9 +28,14 @@ NOT_MODELLED = (
 
 
 def report_of(
-    name: str, sha256: str, verdict: Verdict, recorded_s: Floats, simulated_s: dict[str, Floats]
+    name: str,
+    sha256: str,
+    verdict: Verdict,
+    recorded_s: Floats,
+    simulated_s: dict[str, Floats],
+    notes: Sequence[str],
 ) -> Report:
-    """Return the page. It has sentences, a figure of the distributions, and tables."""
+    """Return the page. It has sentences, a figure of the distributions, tables, and notes."""
     return Report(
         title=f"How close is the simulation to {name}?",
         lead=(
@@ -48,11 +53,15 @@ def report_of(
             f"rebat {rebat.__version__}, {len(verdict.configurations)} simulations",
             f"workload {name}, sha256 {sha256}",
         ],
-        remarks=[f"Not modelled: {'; '.join(NOT_MODELLED)}."],
+        remarks=[f"Not modelled: {'; '.join(NOT_MODELLED)}.", *map(_sentence, notes)],
         figures_note="Share of the jobs whose wait is at most the time on the horizontal axis.",
         claims=False,
         findings=verdict.sentences,
     )
+
+
+def _sentence(note: str) -> str:
+    return f"In the record, {note}."
 
 
 def _configurations(verdict: Verdict) -> Table:
