@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def tagged(value: Any, field: str, kinds: Mapping[str, type[T]], noun: str) -> T:
-    """Return a JSON object as a struct. The value of ``field`` selects the struct from ``kinds``."""
+    """Return a JSON object as a struct, which the value of ``field`` selects from ``kinds``."""
     kind = str(value.get(field) if isinstance(value, dict) else value)
     if kind not in kinds:
         raise unknown_name(noun, kind, kinds)

@@ -78,14 +78,15 @@ PRINTED_UNITS = ("d", "h", "min", "s")
 def format_duration(seconds: float, unit: str = "") -> str:
     """Return a duration as readable text in a unit, by default in the largest unit that fits.
 
-    >>> format_duration(0.25), format_duration(5400), format_duration(180000)
-    ('0.25 s', '1.5 h', '2.08 d')
+    >>> format_duration(0.25), format_duration(5400), format_duration(180000), format_duration(1e8)
+    ('0.25 s', '1.5 h', '2.08 d', '1157 d')
     >>> format_duration(180000, "h")
     '50 h'
     """
     fitting = (unit for unit in PRINTED_UNITS if abs(seconds) >= _UNITS[unit])
     unit = unit or next(fitting, "s")
-    return f"{seconds / _UNITS[unit]:.3g} {unit}"
+    number = seconds / _UNITS[unit]
+    return f"{number:.0f} {unit}" if abs(number) >= 1000 else f"{number:.3g} {unit}"
 
 
 def exact(seconds: Any) -> str:

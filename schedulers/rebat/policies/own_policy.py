@@ -77,7 +77,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
 
 def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
-    """Load a policy class. Relative paths start from ``folder`` (default: the working directory)."""
+    """Load a policy class. Relative paths start from ``folder`` (default: working directory)."""
     place = placed(spec, folder)
     return msgspec.structs.replace(OwnPolicy.of_class(load(place), place), name=name_of(place))
 

@@ -54,11 +54,6 @@ def listed(ids: Sequence[str]) -> str:
     return ", ".join(ids[:MAX_LISTED]) + (", ..." if len(ids) > MAX_LISTED else "")
 
 
-def _duration(seconds: float) -> str:
-    days = seconds / 86_400
-    return f"{days:.0f} d" if days >= 1000 else format_duration(seconds)
-
-
 def _jobs(ids: Sequence[str]) -> str:
     return f"{'job' if len(ids) == 1 else 'jobs'} {listed(ids)}"
 
@@ -104,7 +99,7 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs:
     count = int(np.searchsorted(times, begin_s))
     text = (
         f"{count} of {counted(len(times), 'job')} {'was' if count == 1 else 'were'} submitted up "
-        f"to {_duration(begin_s - times[0])} before all others ({_jobs(ids[:count])})"
+        f"to {format_duration(begin_s - times[0])} before all others ({_jobs(ids[:count])})"
     )
     if all_jobs:
         text += ": kept, so the record begins with the first of these"
@@ -116,7 +111,7 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs:
 def early_note(ids: Sequence[str], longest_s: float) -> str:
     """Return the finding about jobs that started up to ``longest_s`` before their submission."""
     return finding(
-        f"{counted(len(ids), 'job')} started up to {_duration(longest_s)} before the "
+        f"{counted(len(ids), 'job')} started up to {format_duration(longest_s)} before the "
         f"submission ({_jobs(ids)}): the submission is kept, and a recorded schedule (--schedule) "
         "starts them at the submission",
         "if the times are wrong, correct them in the record",
@@ -127,7 +122,7 @@ def eligible_note(ids: Sequence[str], longest_s: float) -> str:
     """Return the finding about jobs that became eligible up to ``longest_s`` after submission."""
     return finding(
         f"{counted(len(ids), 'job')} became eligible after the submission, up to "
-        f"{_duration(longest_s)} later ({_jobs(ids)}), because of a dependency, a begin "
+        f"{format_duration(longest_s)} later ({_jobs(ids)}), because of a dependency, a begin "
         "time, a hold or an array limit: the workload uses the later time as the submission",
         "import with --submission submitted to use the users' submissions",
     )
@@ -142,7 +137,7 @@ def runaway_note(ids: Sequence[str], run_s: Floats, limit_s: Floats, how: str) -
         "keep": "kept with the recorded run time",
     }[how]
     worst = int(np.argmax(run_s))
-    ran, limit = _duration(run_s[worst]), _duration(limit_s[worst])
+    ran, limit = format_duration(run_s[worst]), format_duration(limit_s[worst])
     longest = f"the longest ran {ran}" if len(ids) > 1 else f"it ran {ran}"
     return finding(
         f"{counted(len(ids), 'job')} without an end ran more than twice the limit ({_jobs(ids)}; "
@@ -163,6 +158,17 @@ def stale_note(nodes: Iterable[str], count: int, how: str) -> str:
         f"{counted(count, 'node event')} without an end, but the node had a job or an event later "
         f"({listed(names)}): {done}",
         f"import with --stale {_others(('next', 'drop', 'keep'), how)}",
+    )
+
+
+def open_note(nodes: Iterable[str], jobs: bool) -> str:
+    """Return the finding about events without an end, whose nodes show no later sign of life."""
+    names = list(dict.fromkeys(nodes))
+    option = "import with --attempts to use later jobs as signs of life"
+    return finding(
+        f"{counted(len(names), 'node')} had an event without an end and no later sign of life "
+        f"({listed(names)}): down to the end of the record",
+        "if they live, correct the events" if jobs else option,
     )
 
 

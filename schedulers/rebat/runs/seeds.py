@@ -72,7 +72,7 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds. ``on_done`` receives the numbers of ended and of all runs."""
+    """Run all policies with all seeds. ``on_done`` gets the numbers of ended and of all runs."""
     seeds, done = Seeds(list(requested.policies)), 0
     total = requested.n_seeds * len(requested.policies)
     for batch in _batches(requested, seeds):

@@ -458,7 +458,7 @@ class BrokenInvariant(RebatError):
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in exactly one table, and that its job is in the matching state."""
+    """Check that every attempt is in one table, and that its job is in the matching state."""
     for name in jobs.queue.keys() & jobs.running.keys():
         raise BrokenInvariant(f"attempt {name} is queued and running")
     for name in (jobs.stopping.keys() | jobs.scheduled.keys()) - jobs.running.keys():

@@ -68,7 +68,7 @@ class AccountedJobs(NamedTuple):
 def accounted_jobs(
     table: Rows, options: TraceOptions, events: Path | None, strict: bool
 ) -> AccountedJobs:
-    """Join the attempts of accounting records to jobs, and cut attempts at failures of their nodes."""
+    """Join the attempts of records to jobs, and cut attempts at failures of their nodes."""
     table = of_cluster(table, options.cluster)
     node_events = None
     if events is not None:

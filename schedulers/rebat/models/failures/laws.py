@@ -43,7 +43,7 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: str) -> type[Law]:
-    """Return the class of a law, by the law's name or by the name of the machine it is fitted to."""
+    """Return the class of a law, by its name or by the name of the machine it is fitted to."""
     if name in LAWS:
         return LAWS[name]
     if name not in prefabs():

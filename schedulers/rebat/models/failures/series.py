@@ -90,7 +90,7 @@ def series_of(law: PerNodeLaw, n_nodes: int, seed: int) -> FailureSeries:
 
 
 def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) -> float:
-    """Return the mean time between failures of the machine: horizon / number of failures (Table 1)."""
+    """Return the machine's mean time between failures: horizon / number of failures (Table 1)."""
     series = series_of(law, n_nodes, seed)
     series.reach(to_us(horizon_s))
     count = int(np.searchsorted(series.at_us, to_us(horizon_s)))

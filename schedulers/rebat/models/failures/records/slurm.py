@@ -18,7 +18,7 @@ from rebat.models.failures.outages import events_of_outages
 from rebat.models.failures.records.record import Lines, Record
 from rebat.records.attempts import AttemptsOfNodes
 from rebat.records.clock import TimeKind, check_same_clock, zone_of
-from rebat.records.judge import stale_note
+from rebat.records.judge import open_note, stale_note
 from rebat.records.node_events import DownRow, NodeEvents, read_node_events
 from rebat.records.open_records import end_stale, stale_events
 
@@ -88,7 +88,11 @@ def without_stale(
         lines.notes.append(stale_note(nodes, len(stale), how))
     if how == "drop":
         _drop([events.rows[at] for at in stale], "stale events (--stale drop)", lines)
-    return end_stale(events.rows, stale, how)
+    rows = end_stale(events.rows, stale, how)
+    open_ends = [at not in stale and math.isinf(row.up_s) for at, row in enumerate(events.rows)]
+    if open_ := [row.node for row, is_open in zip(events.rows, open_ends, strict=True) if is_open]:
+        lines.notes.append(open_note(open_, of_nodes is not None))
+    return rows
 
 
 def counted_events(
@@ -168,7 +172,7 @@ def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
 def record_of(
     used: DownSpans, names: Sequence[str], zone: str | None, lines: Lines, where: str
 ) -> Record:
-    """Return the record with these down intervals. Its time 0 is stated in the time zone ``zone``."""
+    """Return the record with these down intervals. Its time 0 is stated in the zone ``zone``."""
     if not used.outages:
         raise InputError("contains no failures", where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
