@@ -13,7 +13,7 @@ import sys
 import time
 
 from rebat.models import resilient, silent_errors
-from rebat.policies.priority_rules import ranks
+from rebat.policies.queue_order import ranks
 
 MEAN_PROBABILITY = 0.3
 SCENARIOS = {100: 2000, 1000: 100, 10_000: 3}

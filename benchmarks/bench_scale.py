@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rebat.core.distinct import distinct
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
-from rebat.core.texts import Texts
+from rebat.core.table import Texts, distinct
 from rebat.core.units import US_PER_S
 from rebat.workloads.batsim_json import write_workload
 

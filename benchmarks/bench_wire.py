@@ -22,8 +22,7 @@ from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
-from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.events5 import texts_of
+from rebat.models.failures.events import MachineEvent, texts_of
 from rebat.models.failures.law import generate_events
 from rebat.wire import batsim4, batsim5
 from rebat.wire.conversation import Conversation, session_for

@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rebat.core.shipped import folder
+from rebat.core.files import folder
 from rebat.models.failures.events import machine_mtbf_s
+from rebat.models.failures.laws import FILE
 from rebat.models.failures.per_node import Floats, LogNormalNodes, NodeLaws, WeibullNodes
-from rebat.models.failures.prefab import FILE
 from rebat.models.failures.records.formats import ReaderOptions, read_record
 from rebat.models.failures.records.record import Record
-from rebat.models.failures.samples import samples
+from rebat.models.failures.statistics import samples
 
 SYSTEMS = (3, 4, 5, 8, 9, 12, 18, 19, 20)
 """Systems with at least 128 nodes and 250 failures.

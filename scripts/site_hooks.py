@@ -75,7 +75,7 @@ def axes() -> str:
 
 def schedulers() -> str:
     """Return the presets as a table."""
-    from rebat.policies.preset_table import ALIASES, PRESETS
+    from rebat.policies.presets import ALIASES, PRESETS
 
     aliases = {name: alias for alias, name in ALIASES.items()}
     rows = ["| name | rule | source |", "|---|---|---|"]

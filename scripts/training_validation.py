@@ -14,13 +14,14 @@ from rebat.library.training.case import TrainingCase, failures_of
 from rebat.library.training.simulated import simulated
 from rebat.models.ettr import (
     TrainingJob,
+    TwoTiers,
     ettr,
     failure_rate,
     rsc_ettr,
     spare_nodes,
+    two_tier_ettr,
     young_interval_s,
 )
-from rebat.models.ettr_tiers import TwoTiers, two_tier_ettr
 
 MINUTE, HOUR = 60.0, 3600.0
 

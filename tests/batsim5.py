@@ -13,8 +13,7 @@ from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.events import Message
 from rebat.engine.batsim5 import Engine5
 from rebat.engine.options import EngineOptions
-from rebat.models.failures.events import in_order
-from rebat.models.failures.events5 import read_texts, texts_of
+from rebat.models.failures.events import in_order, read_texts, texts_of
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.wire.batsim5 import decode_message, decode_reply, encode_message
 from rebat.wire.checking import read_frames

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rebat.core.attempts import Cause
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Malleable, Moldable, shape_of
+from rebat.core.traits import Malleable, Moldable, shape_of
 from rebat.core.units import to_us
 from rebat.models.checkpoint import NEVER, checkpointing_of
 from rebat.models.failures.events import MachineEvent

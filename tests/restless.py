@@ -33,7 +33,7 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Malleable
+from rebat.core.traits import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions

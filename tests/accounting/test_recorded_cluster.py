@@ -11,9 +11,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from rebat.models.failures.records.node_fail import AMBIGUOUS, read_node_fail
-from rebat.models.failures.records.slurm import read_sacctmgr
-from rebat.models.failures.records.slurm_merged import read_merged
+from rebat.models.failures.records.slurm import (
+    AMBIGUOUS,
+    read_merged,
+    read_node_fail,
+    read_sacctmgr,
+)
 from rebat.records.attempts import jobs_of, merged_downs
 from rebat.records.hosts import names_of
 from rebat.records.node_events import read_node_events

@@ -13,9 +13,8 @@ import rebat
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.cli.main import main
-from rebat.core.cores import groups_of
+from rebat.core.cores import MAX_NODES, groups_of
 from rebat.core.errors import InputError
-from rebat.core.sizes import MAX_NODES
 from rebat.models.topology import parse_torus
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import flat_metrics, metric_names

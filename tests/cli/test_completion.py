@@ -16,8 +16,7 @@ from rebat.cli.completion import NAMES
 from rebat.cli.main import COMMANDS, COMPLETE, cli, main
 from rebat.cli.shells import SHELLS, script
 from rebat.core.errors import InputError
-from rebat.models.failures.laws import LAWS, form_of
-from rebat.models.failures.prefab import prefabs
+from rebat.models.failures.laws import LAWS, form_of, prefabs
 from rebat.policies.choosing import OPTIONS
 from rebat.policies.presets import ALIASES, PRESETS, preset
 

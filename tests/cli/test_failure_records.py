@@ -10,8 +10,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.models.failures.events import read_events
-from rebat.models.failures.records.detect import detected
-from rebat.models.failures.records.formats import FORMATS
+from rebat.models.failures.records.formats import FORMATS, detected
 from tests.models.test_fta import line
 from tests.models.test_fta import written as fta_table
 from tests.models.test_lanl import HEADER, LINES

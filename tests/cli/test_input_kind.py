@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
-from rebat.core.shipped import folder
+from rebat.core.files import folder
 
 EVENT = '{"type": "machine_unavailable", "resources": "0", "timestamp": 1}\n'
 LANL = (

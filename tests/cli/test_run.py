@@ -155,7 +155,7 @@ def test_every_command_has_help(name: str, capsys) -> None:
 
 
 def test_the_help_of_run_names_every_workload_of_the_package(capsys) -> None:
-    from rebat.core.shipped import names
+    from rebat.core.files import names
 
     main(["run", "--help"])
     text = capsys.readouterr().out

@@ -14,8 +14,7 @@ import pytest
 
 from rebat.core import folders
 from rebat.core.errors import InputError
-from rebat.core.folders import atomic_folder
-from rebat.core.manifest import MANIFEST
+from rebat.core.folders import MANIFEST, atomic_folder
 
 
 def write(path: Path, text: str, force: bool = False, meanwhile: object = None) -> None:
@@ -96,7 +95,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from rebat.core.folders import atomic_folder
-from rebat.core.manifest import MANIFEST
+from rebat.core.folders import MANIFEST
 with atomic_folder(Path(sys.argv[1]), True) as folder:
     (folder / "file").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core import job_table, texts
-from rebat.core.distinct import distinct
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Job
-from rebat.core.texts import Texts
+from rebat.core.table import Texts, distinct
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rebat.core import table
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Ragged, Schema, Table, fields
-from rebat.core.texts import Texts
+from rebat.core.table import Ragged, Schema, Table, Texts, fields
 
 
 class Item(msgspec.Struct):

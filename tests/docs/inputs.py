@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rebat.core.streams import stream
+from rebat.core.durations import stream
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.load import load_workload
 from tests.docs.pages import ROOT

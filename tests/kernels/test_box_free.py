@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from rebat.kernels.box_free import LOWEST, RANDOM, any_choice, free_box, put_box
 from rebat.kernels.box_sums import mix
-from rebat.models.boxes import LISTS
+from rebat.models.boxes import LISTS, packed
 from rebat.models.failures.per_node import FAMILIES
-from rebat.models.free_boxes import packed
 from rebat.models.topology import Torus
 from rebat.policies.placement.boxes import Division, Site
-from rebat.policies.planning.box_volumes import Volumes
+from rebat.policies.planning.boxed import Volumes
 
 
 @given(st.data())

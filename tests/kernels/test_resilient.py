@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import ScenarioBatch
 from rebat.models import resilient
-from rebat.policies.priority_rules import ranks
+from rebat.policies.queue_order import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
 from tests.recordings import job_sets
 

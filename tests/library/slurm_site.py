@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.core.streams import stream
+from rebat.core.durations import stream
 
 ORIGIN_S = 1_767_225_600
 """2026-01-01, UTC."""

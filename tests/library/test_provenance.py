@@ -19,7 +19,7 @@ import pytest
 
 import rebat
 from rebat.cli.main import main
-from rebat.core.manifest import write_manifest
+from rebat.core.folders import write_manifest
 from rebat.library.compared_files import compared
 from rebat.library.provenance import policy_files
 from tests.test_architecture import PACKAGE

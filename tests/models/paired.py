@@ -7,8 +7,8 @@ import heapq
 import math
 from collections.abc import Iterator
 
+from rebat.core.durations import stream
 from rebat.core.nodes import NodeSet
-from rebat.core.streams import stream
 from rebat.core.units import to_us
 from rebat.models.failures.law import Law, Outage
 

@@ -21,8 +21,7 @@ from rebat.models.batch import Batch, BatchResult, attempts, run_batch, with_lis
 from rebat.models.boxes import LISTS, Boxes, volume_for
 from rebat.models.failures import series as failures
 from rebat.models.failures.laws import parse_law
-from rebat.models.failures.per_node_laws import Exponential, PerNodeLaw, Weibull
-from rebat.models.failures.series import FailureSeries
+from rebat.models.failures.per_node_laws import Exponential, FailureSeries, PerNodeLaw, Weibull
 from rebat.models.topology import Torus
 from tests.oracles import batch as oracle
 from tests.oracles.boxes import aligned_boxes, all_boxes

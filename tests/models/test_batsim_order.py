@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rebat.models.failures.batsim_order import batsim_order
+from rebat.models.failures.events import batsim_order
 
 PROGRAM = """
 #include <algorithm>

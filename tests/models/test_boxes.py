@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
-from rebat.models.blocks import TorusBlocks
-from rebat.models.boxes import LISTS, Boxes, shapes_of, volume_for
+from rebat.models.boxes import LISTS, Boxes, TorusBlocks, shapes_of, volume_for
 from rebat.models.topology import MIRA, Torus, parse_torus
 from tests.oracles.boxes import aligned_boxes, all_boxes
 

@@ -10,10 +10,9 @@ from scipy import stats
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.ettr import DAY_S
-from rebat.models.failures.changes import rate_over_time, together, trend
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.laws import parse_law
-from rebat.models.failures.node_rates import exposure_of
+from rebat.models.failures.statistics import exposure_of, rate_over_time, together, trend
 
 
 def record(law: str, n_nodes: int, days: float, seed: int = 0):

@@ -18,6 +18,7 @@ from rebat.models.checkpoint import (
     add_perfect,
     add_young_daly,
     checkpoint_kinds,
+    checkpoint_time_us,
     checkpointed_profile,
     checkpointing_of,
     n_below_period,
@@ -26,7 +27,6 @@ from rebat.models.checkpoint import (
     work_in_us,
     young_daly_period_s,
 )
-from rebat.models.checkpoint_times import checkpoint_time_us
 from rebat.models.interruptions import (
     after_next_checkpoint,
     after_proactive_checkpoint,

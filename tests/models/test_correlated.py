@@ -19,8 +19,7 @@ from rebat.models.failures.correlated import Correlated, Correlation, correlated
 from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.law import Law, generate_events
 from rebat.models.failures.per_node_laws import Weibull
-from rebat.models.failures.poisson import Poisson
-from rebat.models.failures.renewal import Renewal
+from rebat.models.failures.renewal import Poisson, Renewal
 from tests.campaign.builders import GRID, campaign_file
 from tests.models.paired import Paired
 from tests.outages import down_intervals

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.models.ettr import (
     TrainingJob,
+    TwoTiers,
     best_interval_s,
     daly_interval_s,
     enough_spares,
@@ -23,13 +24,10 @@ from rebat.models.ettr import (
     rework_s,
     rsc_ettr,
     spare_nodes,
-    young_interval_s,
-)
-from rebat.models.ettr_tiers import (
-    TwoTiers,
     tier_ettr_first_order,
     tier_intervals_s,
     two_tier_ettr,
+    young_interval_s,
 )
 from tests.oracles.training import one_job, one_job_of_two_tiers, ratio_with_error
 

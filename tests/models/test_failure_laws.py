@@ -23,11 +23,8 @@ from rebat.models.failures.events import check_alternation, read_events, write_e
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import DrawnEvents, Law, Outage, events_of, generate_events
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
-from rebat.models.failures.poisson import Poisson
-from rebat.models.failures.recorded import Recorded
-from rebat.models.failures.renewal import Renewal
-from rebat.models.failures.scaled import Scaled
-from rebat.models.failures.trace import Trace
+from rebat.models.failures.recorded import Recorded, Trace
+from rebat.models.failures.renewal import Poisson, Renewal, Scaled
 from rebat.runs.simulating import simulate_run
 from tests.campaign.builders import GRID, campaign_file
 from tests.models.paired import Paired

@@ -21,8 +21,8 @@ from rebat.models.failures.events import (
 )
 from rebat.models.failures.law import Outage, events_of, generate_events
 from rebat.models.failures.laws import LAWS, law_named, parse_law
-from rebat.models.failures.poisson import Poisson
-from rebat.models.failures.summary import describe_events
+from rebat.models.failures.renewal import Poisson
+from rebat.models.failures.statistics import describe_events
 from tests.recordings import beside
 
 US = 1_000_000

@@ -24,7 +24,7 @@ from rebat.models.failures.fitting import (
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import FAMILIES
-from rebat.models.failures.samples import fits, samples
+from rebat.models.failures.statistics import fits, samples
 
 NONE = np.array([])
 SCIPY = {

@@ -16,8 +16,7 @@ from scipy import integrate, stats
 from rebat.core.errors import InputError
 from rebat.models.ettr import DAY_S
 from rebat.models.failures.events import check_alternation, read_events, write_events
-from rebat.models.failures.laws import name_of, parse_law
-from rebat.models.failures.prefab import prefabs
+from rebat.models.failures.laws import name_of, parse_law, prefabs
 
 FLEETS = ("rsc-1", "rsc-2", "llama3", "aegis", "delta")
 CAUSES = "causes=gpu=3+nic=2+software=5"

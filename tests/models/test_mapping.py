@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import check_alternation
-from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
 from rebat.models.failures.outages import window
+from rebat.models.failures.recorded import WAYS, MappedRecord, mapped, source_of
 from tests.outages import Span, down_intervals, events_of_spans
 
 M = 8

@@ -12,7 +12,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.models.blocks import MIDPLANES, TorusBlocks
+from rebat.models.boxes import MIDPLANES, TorusBlocks
 from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.records.mira import joined_periods, within
 from rebat.models.failures.records.mira import mira_record as read_mira_ras

@@ -17,7 +17,8 @@ from scipy import stats
 from rebat.models.ettr import DAY_S
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.laws import parse_law
-from rebat.models.failures.node_rates import (
+from rebat.models.failures.repeated import STEPS, chances, lives_of
+from rebat.models.failures.statistics import (
     SIGNIFICANCE,
     Exposure,
     exposure_of,
@@ -27,7 +28,6 @@ from rebat.models.failures.node_rates import (
     mttf_by_size,
     poisson_interval,
 )
-from rebat.models.failures.repeated import STEPS, chances, lives_of
 from tests.outages import Span, events_of_spans
 
 US = 1_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.law import generate_events
-from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.renewal import Poisson
 from rebat.models.overload import MANY_ATTEMPTS, hopeless_jobs
 from tests.scenarios import machine, run
 

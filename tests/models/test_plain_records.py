@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import check_alternation, read_events, write_events
-from rebat.models.failures.export import write_plain
+from rebat.models.failures.outages import write_plain
 from rebat.models.failures.records.record import Record, record_of
 from rebat.records.down_table import read_down_table
 from tests.outages import Span, down_intervals, events_of_spans

@@ -15,9 +15,9 @@ from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.laws import parse_law
-from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.recorded import Recorded
-from rebat.models.failures.records.detect import detected
+from rebat.models.failures.records.formats import detected
+from rebat.models.failures.renewal import Poisson
 from tests.campaign.builders import GRID, campaign_file, run_here
 from tests.recordings import beside
 

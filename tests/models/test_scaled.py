@@ -18,12 +18,11 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.core.shipped import folder
+from rebat.core.files import folder
 from rebat.models.failures.events import check_alternation
 from rebat.models.failures.law import generate_events
-from rebat.models.failures.laws import LAWS, make_law, name_of, parse_law
-from rebat.models.failures.prefab import FILE, prefabs
-from rebat.models.failures.scaled import Scaled
+from rebat.models.failures.laws import FILE, LAWS, make_law, name_of, parse_law, prefabs
+from rebat.models.failures.renewal import Scaled
 from tests.recordings import beside
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
-from rebat.core.shapes import Malleable, Moldable, Rigid, check_shape, extent, shape_of
+from rebat.core.traits import Malleable, Moldable, Rigid, check_shape, extent, shape_of
 from rebat.models.speedup import (
     Amdahl,
     Downey,

@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.core.units import to_us
-from rebat.models.ettr_levels import Levels, best_pattern, levels_ettr
-from rebat.models.ettr_tiers import TwoTiers, tier_intervals_s, two_tier_ettr
+from rebat.models.ettr import (
+    Levels,
+    TwoTiers,
+    best_pattern,
+    levels_ettr,
+    tier_intervals_s,
+    two_tier_ettr,
+)
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.laws import parse_law
 from rebat.models.light import light_of

@@ -10,7 +10,7 @@ import pytest
 
 from rebat.core.errors import InputError
 from rebat.models.topology import MIRA
-from rebat.platforms.simgrid_xml import (
+from rebat.platforms.simgrid_read import (
     ZERO_LATENCY,
     Hardware,
     first_radical,

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from rebat.core.errors import InputError
-from rebat.platforms.quantities import parse_quantity
-from rebat.platforms.specs import parse_spec
+from rebat.platforms.specs import parse_quantity, parse_spec
 
 
 @pytest.mark.parametrize(

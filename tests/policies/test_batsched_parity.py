@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from rebat.campaign.batsched import VARIANTS, embedded, recorded
 from rebat.contract import Policy
-from rebat.core.dialect import Dialect
+from rebat.core.files import names
 from rebat.core.jobs import Workload
-from rebat.core.options import SessionOptions
-from rebat.core.shipped import names
+from rebat.core.options import Dialect, SessionOptions
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.choosers import lowest
 from rebat.policies.placement.chosen import ChosenPlan

@@ -11,8 +11,7 @@ from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
 from rebat.core.units import to_us
 from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.priority_rules import PRIORITY_RULES, priority_rule, ranks
-from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.queue_order import PRIORITY_RULES, QUEUE_ORDERS, priority_rule, ranks
 
 TIMES, SIZES = [30, 10, 20, 10], [1, 8, 5, 6]
 ORDERS = {

@@ -14,9 +14,9 @@ import gzip
 import pytest
 
 from rebat.core.attempts import Attempt, Cause, Priority, Running
-from rebat.core.dialect import Dialect
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.options import Dialect
 from rebat.models.failures.events import read_events
 from rebat.models.six_digits import period_as_forwarded_s, written
 from rebat.policies.composition import Scheduler

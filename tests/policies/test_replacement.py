@@ -12,8 +12,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.preset import identity
-from rebat.policies.presets import preset
+from rebat.policies.presets import identity, preset
 from tests.flexible import flexible, malleable, moldable
 from tests.policies.test_flexible import story
 from tests.scenarios import check_run, run

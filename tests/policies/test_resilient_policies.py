@@ -26,8 +26,7 @@ from rebat.engine.options import EngineOptions
 from rebat.models import resilient
 from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset
-from rebat.policies.priority_rules import PRIORITY_RULES, ranks
-from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.queue_order import PRIORITY_RULES, QUEUE_ORDERS, ranks
 from rebat.runs.single import RunResult, simulate
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation, session_for

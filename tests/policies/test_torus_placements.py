@@ -18,7 +18,7 @@ from rebat.core.units import to_us
 from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
 from rebat.models.failures.laws import make_law
 from rebat.models.failures.per_node import WeibullNodes
-from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.renewal import Poisson
 from rebat.models.topology import parse_torus
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.boxes import (

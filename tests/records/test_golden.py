@@ -17,7 +17,7 @@ from rebat.core.jobs import Workload, duration_us
 from rebat.core.units import to_s
 from rebat.models.failures.events import read_events
 from rebat.models.failures.records.formats import ReaderOptions, read_record
-from rebat.platforms.simgrid_xml import read_platform
+from rebat.platforms.simgrid_read import read_platform
 from rebat.records.hosts import check_list, expanded, folded, sorted_names
 from rebat.workloads import batsim_json
 from rebat.workloads.importing import import_jobs

@@ -9,12 +9,10 @@ import pytest
 from rebat.cli.main import main
 from rebat.contract import Policy, Release, Start, Stop, Wait, Wake
 from rebat.core.attempts import Cause
-from rebat.core.durations import parse_random
+from rebat.core.durations import parse_random, stream
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.options import SessionOptions
-from rebat.core.recovery import Recovery, parse_stage
-from rebat.core.streams import stream
+from rebat.core.options import Recovery, SessionOptions, parse_stage
 from rebat.core.units import US_PER_S, to_us
 from rebat.models.failures.events import MachineEvent, write_events
 from rebat.results.measures.summary import as_json

@@ -9,10 +9,9 @@ from rebat.contract import Answer, Move, Policy, Refusal, Reject, Start, Stop, W
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import Cause
-from rebat.core.dialect import Dialect
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
-from rebat.core.options import SessionOptions
+from rebat.core.options import Dialect, SessionOptions
 from rebat.core.units import to_us
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rebat.core.errors import InputError
-from rebat.core.shapes import Malleable, Moldable, check_shape, shape_of
+from rebat.core.traits import Malleable, Moldable, check_shape, shape_of
 from rebat.models.speedup import Downey, speedup_of
 from rebat.workloads import cirne_berman as laws
 from rebat.workloads.batsim_json import read_workload, write_workload

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.core.shapes import Malleable, Moldable, Rigid, check_shape, kind_of, shape_of
+from rebat.core.traits import Malleable, Moldable, Rigid, check_shape, kind_of, shape_of
 from rebat.models.speedup import Downey, run_us, speedup_of
-from rebat.workloads.flex import flex, useful_to
+from rebat.workloads.flexible_load import flex, useful_to
 from rebat.workloads.generate import synthetic
 
 SHARES = st.tuples(st.floats(0, 1), st.floats(0, 1)).filter(lambda two: sum(two) <= 1)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.workloads import json_chunks
-from rebat.workloads.batsim_json import read_workload
-from rebat.workloads.json_chunks import JsonList, split_document
+from rebat.workloads.batsim_json import JsonList, read_workload, split_document
 
 TEXT = st.text(st.sampled_from('ab{},[]:"\\ '))
 VALUES = st.recursive(

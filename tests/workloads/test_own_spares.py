@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.core.shapes import RIGID, Malleable, check_shape, shape_of
+from rebat.core.traits import RIGID, Malleable, check_shape, shape_of
 from rebat.models.checkpoint import add_perfect
 from rebat.models.speedup import run_us, speedup_of
-from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
+from rebat.workloads.flexible_load import FlexibleLoad, flexible_load, n_own_spares, with_own_spares
 from rebat.workloads.load import load_workload
-from rebat.workloads.own_spares import n_own_spares, with_own_spares
 from tests.flexible import (
     check_sizes_allowed,
     check_work,

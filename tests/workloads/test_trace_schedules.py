@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
-from rebat.workloads.free_nodes import lowest_free, most_used
-from rebat.workloads.recorded import RecordedSchedule
+from rebat.workloads.recorded import RecordedSchedule, lowest_free, most_used
 from tests.importing import import_alcf, import_swf
 
 

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rebat.core.errors import InputError
-from rebat.core.files import write_lines
+from rebat.core.files import folder, names, write_lines
 from rebat.core.jobs import Workload
-from rebat.core.shipped import folder, names
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.options import EngineOptions
 from rebat.policies.presets import preset

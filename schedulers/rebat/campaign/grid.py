@@ -25,8 +25,8 @@ from rebat.campaign.grid_tables import (
 )
 from rebat.campaign.sources import Named, check_source, sources
 from rebat.campaign.sweeps import check_values, swept
+from rebat.core.cores import check_machine
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.sizes import check_machine
 from rebat.core.units import parse_duration
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law

@@ -14,10 +14,10 @@ from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, Store
 from rebat.campaign.tables import failures
-from rebat.core.counted import counted
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
-from rebat.core.manifest import check_no_result
+from rebat.core.folders import check_no_result
+from rebat.core.formatting import counted
 from rebat.papers.common.page import html, markdown
 from rebat.papers.common.parts import Report
 from rebat.results.reading import rejections

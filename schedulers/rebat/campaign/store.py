@@ -29,7 +29,7 @@ from rebat.campaign.kinds import FILES
 from rebat.campaign.packs import PACK_NAME, Packs, checked
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
-from rebat.core.manifest import check_no_result
+from rebat.core.folders import check_no_result
 from rebat.runs.unit import Unit, key_of
 
 TABLE = "results.parquet"

@@ -11,8 +11,8 @@ import click
 
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import MACHINE, WORKLOAD
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     import numpy as np

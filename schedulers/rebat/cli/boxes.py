@@ -16,7 +16,7 @@ from rebat.core.units import format_duration
 from rebat.library.checks import error_at
 
 if TYPE_CHECKING:
-    from rebat.models.box_list import BoxList, SafestBox
+    from rebat.models.boxes import BoxList, SafestBox
 
 LISTS = ("16", "aligned", "all")
 
@@ -84,7 +84,7 @@ def boxes(
       rebat boxes --torus mira --size 3000 --block 4x4x4x4x2 \\
           --law nodes.csv --duration 24h --busy '0-2047 4096'
     """
-    from rebat.models.box_list import BoxList
+    from rebat.models.boxes import BoxList
     from rebat.models.topology import parse_extents, parse_torus
 
     if aligned and which not in (None, "aligned"):

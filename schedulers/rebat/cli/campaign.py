@@ -14,8 +14,8 @@ from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
 from rebat.console.output import print_line, warn
 from rebat.console.progress import campaign_bar
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.campaign.opening import Campaign

@@ -12,8 +12,8 @@ import click
 from rebat.cli.compare_batsched import Compared, batsched_record, verdict, with_batsched
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.results.compare.schedules import Comparison

@@ -80,7 +80,7 @@ def _line(text: str | None) -> str | None:
 
 def complete_policy(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete the name of a policy, then its axes and their choices, or a file."""
-    from rebat.policies.preset_table import ALIASES, PRESETS
+    from rebat.policies.presets import ALIASES, PRESETS
 
     names = {name: row.summary for name, row in PRESETS.items()}
     names |= {alias: f"alias of {name}" for alias, name in ALIASES.items()}
@@ -100,7 +100,7 @@ def _axes(name: str, values: dict[str, str]) -> Keys:
 def _axes_with_effect(name: str, values: dict[str, str]) -> Iterable[str]:
     """Return the axes that have an effect together with these values."""
     from rebat.policies.choosing import changed
-    from rebat.policies.preset_table import ALIASES, PRESETS
+    from rebat.policies.presets import ALIASES, PRESETS
 
     row = PRESETS.get(ALIASES.get(name, name))
     if row is None:
@@ -128,8 +128,7 @@ def complete_law_name(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 def _laws() -> Helps:
-    from rebat.models.failures.laws import LAWS
-    from rebat.models.failures.prefab import prefabs
+    from rebat.models.failures.laws import LAWS, prefabs
 
     laws = {name: (kind.__doc__ or "").partition("\n")[0] for name, kind in LAWS.items()}
     return laws | {name: prefab.title for name, prefab in prefabs().items()}

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from rebat.sim.how import VARIABLE, How
+from rebat.sim.choose import VARIABLE, How
 
 
 def _remember(context: click.Context, _: click.Parameter, value: str | None) -> None:

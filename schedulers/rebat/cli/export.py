@@ -9,8 +9,8 @@ import click
 
 from rebat.cli.output_file import output_file
 from rebat.cli.types import NODES
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 
 @click.command()

@@ -15,17 +15,15 @@ from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.console.output import print_remarks
 from rebat.console.tables import Sheet
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_us
 
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload
     from rebat.library.remarks import Remark
-    from rebat.models.failures.changes import PartRate, Trend
     from rebat.models.failures.events import MachineEvent
-    from rebat.models.failures.node_rates import Lemon, SizeMttf
-    from rebat.models.failures.samples import Fitted, Sample
+    from rebat.models.failures.statistics import Fitted, Lemon, PartRate, Sample, SizeMttf, Trend
 
 MOST_LEMONS = 10
 """Maximum number of lemon nodes in the printed text. The JSON output contains all of them."""
@@ -100,11 +98,18 @@ def describe(
       rebat failures describe 20.events --nodes 512 --figure 20.png
     """
     from rebat.core.cores import groups_of
-    from rebat.models.failures.changes import rate_over_time, together, trend
     from rebat.models.failures.events import events_of_nodes, read_events
-    from rebat.models.failures.node_rates import exposure_of, job_sizes, lemons, mttf_by_size
-    from rebat.models.failures.records.detect import rejecting_records
-    from rebat.models.failures.summary import describe_events
+    from rebat.models.failures.records.formats import rejecting_records
+    from rebat.models.failures.statistics import (
+        describe_events,
+        exposure_of,
+        job_sizes,
+        lemons,
+        mttf_by_size,
+        rate_over_time,
+        together,
+        trend,
+    )
 
     if begin_s is not None and end_s is not None and end_s <= begin_s:
         raise InputError("is not after --begin", "--end", "a later time")

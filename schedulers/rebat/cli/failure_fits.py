@@ -12,7 +12,7 @@ from rebat.core.units import format_duration, to_us
 
 if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
-    from rebat.models.failures.samples import Fitted, Sample
+    from rebat.models.failures.statistics import Fitted, Sample
 
 Fits = list[tuple["Sample", list["Fitted"]]]
 N_FITS = 12
@@ -21,7 +21,7 @@ N_FITS = 12
 
 def fits_of(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> Fits:
     from rebat.console.progress import counting_bar
-    from rebat.models.failures.samples import fits, samples
+    from rebat.models.failures.statistics import fits, samples
 
     fitted: Fits = []
     done = 0
@@ -70,7 +70,7 @@ def draw_fits(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Pa
 
     from rebat.core.units import US_PER_S
     from rebat.figures.failures import FailurePanel, draw_failures
-    from rebat.models.failures.samples import empirical
+    from rebat.models.failures.statistics import empirical
 
     none = np.empty(0)
     panels = []

@@ -12,7 +12,7 @@ from rebat.cli.types import MACHINE
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.models.failures.prefab import Prefab
+    from rebat.models.failures.laws import Prefab
 
 
 @click.command()
@@ -33,7 +33,7 @@ def models(nodes: int | None, as_json: bool) -> None:
     Example:
       rebat run mira-like-june-2017 --law lanl-20 --checkpoint young-daly -p baseline -p sfsj
     """
-    from rebat.models.failures.prefab import prefabs
+    from rebat.models.failures.laws import prefabs
 
     records = [_record(name, prefab, nodes) for name, prefab in prefabs().items()]
     if as_json:

@@ -14,13 +14,13 @@ from rebat.cli.output_file import output_file
 from rebat.cli.record_options import cluster_option, stale_option, strict_option, zone_option
 from rebat.cli.record_window import left_out, time_zero, windowed
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
-    from rebat.models.failures.mapping import MappedRecord
+    from rebat.models.failures.recorded import MappedRecord
     from rebat.models.failures.records.record import Record
     from rebat.records.node_events import DownRow
 
@@ -162,9 +162,8 @@ def _import(
 ) -> None:
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
-    from rebat.models.failures.export import write_names
-    from rebat.models.failures.records.detect import AUTO
-    from rebat.models.failures.records.formats import ReaderOptions, read_record
+    from rebat.models.failures.outages import write_names
+    from rebat.models.failures.records.formats import AUTO, ReaderOptions, read_record
 
     if form == AUTO:
         reject_jobs(trace)
@@ -298,7 +297,7 @@ def map_(
     """
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
-    from rebat.models.failures.mapping import mapped
+    from rebat.models.failures.recorded import mapped
 
     with at_work(f"mapping {events.name}"):
         source = _source(events, from_nodes)
@@ -309,7 +308,7 @@ def map_(
 
 def _source(file: Path, n_nodes: int | None) -> MappedRecord:
     from rebat.models.failures.events import read_events
-    from rebat.models.failures.mapping import source_of
+    from rebat.models.failures.recorded import source_of
 
     events = read_events(file)
     try:
@@ -349,9 +348,13 @@ def export(events: Path, form: str, out: Path) -> None:
       rebat failures export f.events --format batsim5 -o failures5.events
     """
     from rebat.console.progress import at_work
-    from rebat.models.failures.events import read_event_file, read_events
-    from rebat.models.failures.events5 import write_events4, write_events5
-    from rebat.models.failures.export import write_plain
+    from rebat.models.failures.events import (
+        read_event_file,
+        read_events,
+        write_events4,
+        write_events5,
+    )
+    from rebat.models.failures.outages import write_plain
 
     with at_work(f"writing {out.name}"):
         if form == "csv":

@@ -15,8 +15,8 @@ from rebat.cli.failure_records import export, import_, map_
 from rebat.cli.output_file import output_file
 from rebat.cli.scenario_options import LAW, LawCommand, scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:

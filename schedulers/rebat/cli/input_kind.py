@@ -13,7 +13,7 @@ OF_BOTH = ("sacct", "csv")
 
 def reject_failures(path: Path) -> None:
     """Raise InputError if a file for 'rebat workload import' contains failures or a workload."""
-    from rebat.models.failures.records.detect import EVENTS, detected
+    from rebat.models.failures.records.formats import EVENTS, detected
 
     if _is_workload(path):
         raise _misplaced(path, "a workload", "a trace; 'rebat run' reads workloads directly")
@@ -30,7 +30,7 @@ def reject_failures(path: Path) -> None:
 
 def reject_jobs(path: Path) -> None:
     """Raise InputError if a file for 'rebat failures import' contains jobs."""
-    from rebat.workloads.formats import ACCOUNTING, detected
+    from rebat.workloads.importing import ACCOUNTING, detected
 
     if _is_workload(path):
         raise _misplaced(path, "a workload", "a failure record")
@@ -61,7 +61,7 @@ def _start(path: Path) -> str:
 
 
 def _is_workload(path: Path) -> bool:
-    from rebat.workloads.formats import is_parquet
+    from rebat.workloads.importing import is_parquet
     from rebat.workloads.parquet_workload import is_workload
 
     return is_workload(path) if is_parquet(path) else '"nb_res"' in _start(path)

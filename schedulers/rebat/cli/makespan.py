@@ -13,7 +13,7 @@ import click
 from rebat.cli.output_file import output_file
 from rebat.cli.types import FILE, SEED
 from rebat.console.progress import compiling_notice
-from rebat.core.csv_text import csv_line
+from rebat.core.formatting import csv_line
 
 if TYPE_CHECKING:
     from rebat.papers.silent_errors.makespans import MakespanRow

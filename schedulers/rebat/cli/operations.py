@@ -9,7 +9,7 @@ import click
 
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, MACHINE, NODES
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 
 
 @click.command()

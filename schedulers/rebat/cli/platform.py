@@ -11,11 +11,11 @@ import click
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.output_file import output_file
 from rebat.cli.types import PLATFORM
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.platforms.simgrid_xml import PlatformFacts
+    from rebat.platforms.simgrid_read import PlatformFacts
 
 
 @click.group()
@@ -49,7 +49,7 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
     import msgspec
 
     from rebat.core.errors import InputError
-    from rebat.platforms.simgrid_xml import ZERO_LATENCY, Hardware, write_platform
+    from rebat.platforms.simgrid_read import ZERO_LATENCY, Hardware, write_platform
     from rebat.platforms.specs import parse_spec
 
     if zero_latency and hardware["latency"] is not None:
@@ -74,7 +74,7 @@ def describe(file: Path, as_json: bool) -> None:
     Example:
       rebat platform describe mira-zero-latency.xml
     """
-    from rebat.platforms.simgrid_xml import read_platform
+    from rebat.platforms.simgrid_read import read_platform
 
     facts = read_platform(file)
     if as_json:

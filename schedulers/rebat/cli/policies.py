@@ -13,7 +13,7 @@ from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
 
 if TYPE_CHECKING:
-    from rebat.policies.preset import Preset
+    from rebat.policies.presets import Preset
     from rebat.policies.variants import OptionField
 
 

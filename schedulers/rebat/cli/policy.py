@@ -12,8 +12,8 @@ import click
 from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FOLDER
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.library.policy_check.verdict import CheckedRule, PolicyCheck

@@ -24,8 +24,8 @@ from rebat.cli.serve_lines import (
     warn_of_other_machines,
 )
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
-from rebat.core.counted import counted
 from rebat.core.errors import InputError, RebatError
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:

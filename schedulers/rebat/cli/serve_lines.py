@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.units import to_s
 
 if TYPE_CHECKING:

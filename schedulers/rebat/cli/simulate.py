@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.types import DURATION, FILE, MACHINE, PROTOCOL
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload
     from rebat.engine.options import EngineOptions
-    from rebat.platforms.simgrid_xml import PlatformFacts
+    from rebat.platforms.simgrid_read import PlatformFacts
 
 _FLAGS = (
     "enable_dynamic_jobs",
@@ -213,8 +213,7 @@ def _simulate5(
     import msgspec
 
     from rebat.engine.batsim5 import Engine5
-    from rebat.models.failures.events import read_event_file
-    from rebat.models.failures.events5 import machine_events_in, read_texts
+    from rebat.models.failures.events import machine_events_in, read_event_file, read_texts
     from rebat.runs.batsim5_files import write_batsim5_files
     from rebat.wire.remote5 import DEADLOCKED, Batsim5Abort, greet, run_remote5
     from rebat.workloads.batsim5_json import with_failing_parts
@@ -309,7 +308,7 @@ def _connected(
 
 
 def _platform(path: Path | None) -> PlatformFacts | None:
-    from rebat.platforms.simgrid_xml import read_platform
+    from rebat.platforms.simgrid_read import read_platform
 
     return None if path is None else read_platform(path)
 

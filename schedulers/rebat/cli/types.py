@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from rebat.core.cores import check_machine
+from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError
-from rebat.core.shipped import located, names
-from rebat.core.sizes import check_machine
-from rebat.core.streams import LARGEST_SEED
+from rebat.core.files import located, names
 from rebat.core.units import parse_duration
 
 

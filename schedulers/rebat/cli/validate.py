@@ -11,7 +11,7 @@ import click
 
 from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.types import DURATION, FILE, MACHINE
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.library.validation import Validation

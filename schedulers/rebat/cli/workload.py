@@ -15,8 +15,8 @@ from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import SEED, WORKLOAD, WORKLOAD_OR_RUN, FiniteRange
 from rebat.cli.workload_describe import describe
 from rebat.cli.workload_import import import_
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.runs.options import ScenarioOptions
@@ -129,9 +129,9 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
       rebat workload flex june.json.gz --own-spares 2 -o spares.json.gz
       rebat run spares.json.gz --mtbf 1h -p sa:malleable=fixed,react=replacement
     """
-    from rebat.workloads.flex import flex as flexible
+    from rebat.workloads.flexible_load import flex as flexible
+    from rebat.workloads.flexible_load import with_own_spares
     from rebat.workloads.load import load_workload, save_workload
-    from rebat.workloads.own_spares import with_own_spares
 
     shares = options["malleable"] or options["moldable"]
     if not shares and not own_spares:

@@ -13,10 +13,10 @@ from rebat.cli.input_kind import reject_failures
 from rebat.cli.output_file import output_file
 from rebat.cli.record_options import cluster_option, stale_option, strict_option, zone_option
 from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from rebat.workloads.formats import ABOUT, AUTO, TABLE
+from rebat.core.formatting import counted
+from rebat.workloads.importing import ABOUT, AUTO, TABLE
 
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload
@@ -28,7 +28,7 @@ class TraceCommand(click.Command):
     """A command whose help lists formats, mappings, and the commands that export records."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from rebat.records.mapping_file import open_mapping, shipped_mappings
+        from rebat.records.mapping import open_mapping, shipped_mappings
         from rebat.records.sacct import EXPORT, EXPORT_EVENTS
 
         with formatter.section("Formats (--format)"):
@@ -187,8 +187,7 @@ def import_(
       rebat workload import 24_04.parquet --mapping f-data -o fugaku.json.gz
     """
     from rebat.records.sources import regular
-    from rebat.workloads.formats import detected
-    from rebat.workloads.importing import check_options
+    from rebat.workloads.importing import check_options, detected
 
     _check_outputs(out, corrections, events, schedule)
     options |= {"months": options["months"] or None, "stale": options["stale"] or "next"}
@@ -264,8 +263,8 @@ def _corrections_in(
     path: Path | None, cuts: tuple[Correction, ...]
 ) -> AbstractContextManager[None]:
     """Return a context that writes the corrections to a file if the block succeeds."""
-    from rebat.core.csv_text import csv_line
     from rebat.core.files import text_if_successful
+    from rebat.core.formatting import csv_line
 
     if path is None:
         return nullcontext()

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from rebat.contract.proposals import Refusal
 from rebat.core.attempts import Attempt, Running, When
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Shape
-from rebat.core.traits import USUAL, Traits
+from rebat.core.traits import USUAL, Shape, Traits
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 from rebat.models.speedup import Speedup

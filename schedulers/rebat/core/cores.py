@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores (processors) of nodes: node k with c cores has cores ``c k`` to ``c k+c-1``.
+"""Cores (processors) of nodes, and the limit of the size of a machine.
 
-The cores of a node fail and drain together. Failure laws and operations refer to nodes. Machine
-events refer to cores. Examples: 125 nodes of 4 processors (Prabhakaran et al. 2018, section V) and
-8 nodes of 16 cores (Rodríguez-Pascual et al. 2019, section 4).
+Node k with c cores has cores ``c k`` to ``c k+c-1``. The cores of a node fail and drain together.
+Failure laws and operations refer to nodes. Machine events refer to cores. Examples: 125 nodes of 4
+processors (Prabhakaran et al. 2018, section V) and 8 nodes of 16 cores (Rodríguez-Pascual et al.
+2019, section 4).
 """
 
 from __future__ import annotations
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.sizes import check_machine
 
 
 def groups_of(n_processors: int, cores_per_node: int) -> int:
@@ -49,3 +49,14 @@ def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
             f"contains only some cores of node {node}", expected=f"all of {first}-{last}, or none"
         )
     return NodeSet(numbers)
+
+
+MAX_NODES = 10_000_000
+"""Maximum number of nodes of a machine. If cores are scheduled, this is the limit for cores."""
+
+
+def check_machine(n_nodes: int, where: str = "nodes") -> int:
+    """Check the number of nodes of a machine, and return it."""
+    if n_nodes > MAX_NODES:
+        raise InputError(f"is {n_nodes}", where, f"at most {MAX_NODES} nodes")
+    return n_nodes

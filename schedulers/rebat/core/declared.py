@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from rebat.core.errors import InputError, short
+from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.units import parse_duration
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -131,3 +131,17 @@ def _plain(value: Any, option: Declared | None) -> Any:
     if isinstance(value, PathLike):
         return fspath(value)
     return value.item() if hasattr(value, "item") else value
+
+
+U = TypeVar("U")
+
+
+def tagged(value: Any, field: str, kinds: Mapping[str, type[U]], noun: str) -> U:
+    """Return a JSON object as a struct, which the value of ``field`` selects from ``kinds``."""
+    kind = str(value.get(field) if isinstance(value, dict) else value)
+    if kind not in kinds:
+        raise unknown_name(noun, kind, kinds)
+    try:
+        return msgspec.convert(value, kinds[kind])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{noun}: {error}", expected=f"an object with {field} {kind!r}") from None

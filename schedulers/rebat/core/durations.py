@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random durations in text form: ``5min``, ``90%*uniform:1h:3h+10%*uniform:1d:3d``."""
+"""Random durations in text form, and the random streams from which everything is drawn.
+
+Example: ``5min``, ``90%*uniform:1h:3h+10%*uniform:1d:3d``. Streams are named and seeded: the same
+seed and name always produce the same numbers.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from numpy.random import Generator
 
 from rebat.core.errors import InputError
@@ -119,3 +125,17 @@ def _is_number(text: str) -> bool:
         return 0 <= float(text) < math.inf
     except ValueError:
         return False
+
+
+LARGEST_SEED = 2**63 - 1
+"""Largest seed: the largest signed 64-bit number. Tables of results cannot contain larger ones."""
+
+
+def stream(seed: int, *names: str | int) -> np.random.Generator:
+    """Return the random generator of a named stream. Streams with different names are independent.
+
+    >>> bool(stream(1, "sizes").random() == stream(1, "sizes").random())
+    True
+    """
+    digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
+    return np.random.default_rng([seed, *np.frombuffer(digest[:16], dtype=np.uint32).tolist()])

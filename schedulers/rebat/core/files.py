@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic writing of files. Each file is written under a temporary name and then renamed."""
+"""Files: atomic writing, opening of compressed texts and Parquet, and inputs by name.
+
+Each file is written under a temporary name and then renamed. Inputs that the package contains have
+names, for example ``mira-like-june-2017`` or ``toy``. The package pyarrow is optional.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from typing import IO, Any
 
 import msgspec
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, not_installed, unknown_name
 
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 
@@ -178,3 +182,70 @@ def open_text(path: Path, newline: str | None = None, errors: str = "strict") ->
         raise InputError(f"cannot read the file: {reason}", str(path)) from None
     except UnicodeDecodeError:
         raise InputError("is not a text file", str(path), "UTF-8 text, .gz or .xz") from None
+
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def folder(kind: str) -> Path:
+    """Return the folder of a kind of inputs.
+
+    The kinds are ``workloads``, ``failure_events``, ``platforms``, ``campaigns`` and
+    ``workloads/mappings``. The folder is in the installed package, or next to the package in a
+    checkout.
+    """
+    installed = _PACKAGE / "shipped" / kind
+    return installed if installed.is_dir() else _PACKAGE.parents[1] / kind
+
+
+def names(kind: str, *endings: str) -> dict[str, Path]:
+    """Return the path of each input of a kind, by name without file extension.
+
+    Inputs in subfolders are named ``folder/name``.
+
+    >>> sorted(names("workloads", ".json"))
+    ['llama3-16k', 'mira-like-june-2017', 'synthetic-small', 'toy']
+    """
+    root = folder(kind)
+    paths = {}
+    for path in sorted(root.rglob("*")):
+        plain = path.name.removesuffix(".gz")
+        for ending in endings:
+            if path.is_file() and plain.endswith(ending):
+                paths[path.with_name(plain.removesuffix(ending)).relative_to(root).as_posix()] = (
+                    path
+                )
+    return paths
+
+
+def located(path: Path, kind: str, *endings: str) -> Path:
+    """Return the path of a user's file. If it does not exist, return the included input's path."""
+    if path.suffix or path.is_absolute() or (path.exists() and not path.is_dir()):
+        return path
+    paths = names(kind, *endings)
+    if path.as_posix() not in paths:
+        error = unknown_name("file or shipped input", str(path), paths)
+        raise InputError(error.problem, expected=f"a file, or {error.expected}")
+    return paths[path.as_posix()]
+
+
+def arrow(path: Path) -> tuple[Any, Any]:
+    """Return pyarrow and pyarrow.parquet. If they are not installed, raise InputError."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise not_installed("pyarrow", str(path)) from None
+    return pa, pq
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file as a ``pyarrow.parquet.ParquetFile``."""
+    pa, pq = arrow(path)
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"broken Parquet: {reason}", str(path)) from None

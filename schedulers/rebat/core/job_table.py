@@ -11,9 +11,8 @@ from typing import Any, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.distinct import Column, by_first_row
 from rebat.core.jobs import Job
-from rebat.core.texts import Texts
+from rebat.core.table import Column, Texts, by_first_row
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]

@@ -2,12 +2,14 @@
 """Tables: long sequences of structs that are stored as columns.
 
 A run of millions of jobs appends millions of records, which metrics and files read as columns. A
-person's code reads them as structs, which are created on access.
+person's code reads them as structs, which are created on access. Texts, such as ids, are arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
@@ -16,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.nodes import NodeSet
-from rebat.core.texts import Texts
 
 T = TypeVar("T", bound=msgspec.Struct)
 Ints = npt.NDArray[np.int64]
@@ -376,3 +377,213 @@ def narrow(values: Any) -> npt.NDArray[Any]:
 
 _LIMITS = ((np.int8, 2**7), (np.int16, 2**15), (np.int32, 2**31))
 """Types of integers. The numbers of a type are below the limit, and at least its negative."""
+
+
+_BLOCK = 2**16
+"""Number of texts that are converted at a time, to save memory."""
+
+SHORT = 12
+"""Maximum length of a text, in bytes, in an array of fixed width."""
+
+_FACTOR, _BITS = 0x9E3779B97F4A7C15, 2**64
+_POWERS = [1]
+"""Powers of the factor of the hash, modulo 2**64, as many as the longest text needed so far."""
+
+
+class Texts(Sequence[str]):
+    """Texts as UTF-8, which need 8 bytes per text in addition to their characters.
+
+    Attributes
+    ----------
+    data : bytes
+        All texts, one after the other.
+    bounds : int64 array, shape (n + 1,)
+        Text ``i`` is ``data[bounds[i] : bounds[i + 1]]``.
+    """
+
+    def __init__(self, data: bytes, bounds: Ints) -> None:
+        self.data, self.bounds = data, bounds
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Texts:
+        """Return texts as an array."""
+        texts = [*texts]
+        joined = "".join(texts)
+        data = joined.encode()
+        sized = texts if len(data) == len(joined) else map(str.encode, texts)
+        return cls(data, _bounds([np.fromiter(map(len, sized), np.int64, len(texts))]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Texts]) -> Texts:
+        """Return the texts of all parts."""
+        lengths = [np.diff(part.bounds) for part in parts]
+        return cls(b"".join([part.data for part in parts]), _bounds(lengths))
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(map(self._decoded, range(0, len(self), _BLOCK)))
+
+    def _decoded(self, first: int) -> list[str]:
+        """Return a block of texts."""
+        bounds = self.bounds[first : first + _BLOCK + 1]
+        block = self.data[bounds[0] : bounds[-1]]
+        places = pairwise((bounds - bounds[0]).tolist())
+        if not block.isascii():
+            return [block[low:high].decode() for low, high in places]
+        text = block.decode()
+        return [text[low:high] for low, high in places]
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        """Return a text, or the texts of a slice."""
+        if isinstance(place, slice):
+            return [self[row] for row in range(*place.indices(len(self)))]
+        if place < 0:
+            place += len(self)
+        return self.data[self.bounds[place] : self.bounds[place + 1]].decode()
+
+    def take(self, rows: Ints) -> Texts:
+        """Return the texts of an array of rows."""
+        bounds = _bounds([np.diff(self.bounds)[rows]])
+        places = np.repeat(self.bounds[rows] - bounds[:-1], np.diff(bounds))
+        places += np.arange(len(places))
+        return Texts(np.frombuffer(self.data, np.uint8)[places].tobytes(), bounds)
+
+    def array(self) -> npt.NDArray[Any]:
+        """Return an array of texts. Short texts have a fixed width, which takes less memory."""
+        lengths = np.diff(self.bounds)
+        width = int(lengths.max(initial=1))
+        if width > SHORT or not self.data.isascii():
+            return np.array([*self, ""], dtype=object)[:-1]
+        codes = np.zeros((len(self), max(width, 1)), dtype=np.uint32)
+        codes[np.arange(codes.shape[1]) < lengths[:, None]] = np.frombuffer(self.data, np.uint8)
+        return codes.view(f"U{codes.shape[1]}")[:, 0]
+
+    def first_repeat(self) -> int | None:
+        """Return the position of the first text that equals an earlier text, or None."""
+        hashes = np.sort(self._hashes())
+        seen: set[str] = set()
+        for row, text in enumerate(self if (hashes[1:] == hashes[:-1]).any() else ()):
+            if text in seen:
+                return row
+            seen.add(text)
+        return None
+
+    def position(self, text: str) -> int | None:
+        """Return the position of the first text that equals ``text``, or None.
+
+        The first call takes time proportional to the number of texts.
+        """
+        hashes, rows = self._index
+        wanted = np.uint64(_hash(text.encode()))
+        for at in range(int(np.searchsorted(hashes, wanted)), len(hashes)):
+            if hashes[at] != wanted:
+                break
+            if self[rows[at]] == text:
+                return int(rows[at])
+        return None
+
+    @cached_property
+    def _index(self) -> tuple[npt.NDArray[np.uint64], Ints]:
+        """The hashes in ascending order, and the positions of their texts."""
+        hashes = self._hashes()
+        rows = np.argsort(hashes, kind="stable")
+        return hashes[rows], rows
+
+    def _hashes(self) -> npt.NDArray[np.uint64]:
+        """Return the sum of character times power of the factor of each text, modulo 2**64."""
+        lengths, data = np.diff(self.bounds), np.frombuffer(self.data, np.uint8)
+        powers = np.array(_powers(int(lengths.max(initial=0))), np.uint64)
+        hashes = np.empty(len(self), np.uint64)
+        for first in range(0, len(self), _BLOCK):
+            bounds = self.bounds[first : first + _BLOCK + 1]
+            low, high = bounds[0], bounds[-1]
+            places = np.arange(low, high) - np.repeat(bounds[:-1], lengths[first : first + _BLOCK])
+            sums = np.zeros(high - low + 1, np.uint64)
+            np.cumsum(
+                (data[low:high].astype(np.uint64) + np.uint64(1)) * powers[places], out=sums[1:]
+            )
+            hashes[first : first + _BLOCK] = np.diff(sums[bounds - low])
+        return hashes
+
+
+def _bounds(lengths: Sequence[Ints]) -> Ints:
+    return np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
+
+
+def _powers(count: int) -> list[int]:
+    while len(_POWERS) < count:
+        _POWERS.append(_POWERS[-1] * _FACTOR % _BITS)
+    return _POWERS
+
+
+def _hash(data: bytes) -> int:
+    return (
+        sum((byte + 1) * power for byte, power in zip(data, _powers(len(data)), strict=False))
+        % _BITS
+    )
+
+
+Column = npt.NDArray[np.integer[Any]]
+
+
+def distinct(*columns: Column) -> tuple[Ints, Ints]:
+    """Return the distinct rows of columns of equal length.
+
+    Returns
+    -------
+    rows : int64 array, shape (n_distinct,)
+        For each distinct row, the number of the first row with its values, in ascending order.
+    codes : int64 array, shape (n,)
+        For each row, the position of its distinct row in ``rows``.
+
+    Examples
+    --------
+    >>> rows, codes = distinct(np.array([7, 5, 7, 7]), np.array([1, 1, 1, 2]))
+    >>> rows.tolist(), codes.tolist()
+    ([0, 1, 3], [0, 1, 0, 2])
+    """
+    keys, count = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        values, places = _numbered(column)
+        keys, count = keys * values + places, count * values
+        if count > 2**31:  # the next product must fit into 64 bits
+            count, keys = _numbered(keys)
+    count, keys = _numbered(keys)
+    return by_first_row(keys, count)
+
+
+def first_rows(codes: Column, count: int) -> Ints:
+    """Return the first row of each number below ``count``.
+
+    If a number does not occur, it is the number of rows.
+    """
+    first = np.full(count, len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several rows, the first is assigned last
+    return first
+
+
+def by_first_row(codes: Column, count: int) -> tuple[Ints, Ints]:
+    """Return the first row of each code that occurs, in ascending order, and the new codes.
+
+    ``codes`` contains numbers below ``count``. A new code is the position in the first rows.
+    """
+    first = first_rows(codes, count)
+    order = np.argsort(first, kind="stable")
+    new = np.empty(count, np.int64)
+    new[order] = np.arange(count)
+    return first[order][: np.count_nonzero(first < len(codes))], new[codes]
+
+
+def _numbered(column: Column) -> tuple[int, Ints]:
+    """Return a number above all numbers of the values, and the number of each value."""
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    if high - low < 2 * len(column):
+        return high - low + 1, column.astype(np.int64) - low
+    values, places = np.unique(column, return_inverse=True)
+    return len(values), places

@@ -7,8 +7,8 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from rebat.core.counted import counted
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
+from rebat.core.formatting import counted
 from rebat.core.jobs import Job, duration_us, job_fields, with_parts
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table

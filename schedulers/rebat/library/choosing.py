@@ -8,8 +8,7 @@ from typing import Any
 
 from rebat.core.errors import InputError, short
 from rebat.policies.own_policy import OwnPolicy
-from rebat.policies.preset import Preset
-from rebat.policies.presets import schedulers
+from rebat.policies.presets import Preset, schedulers
 
 Policy = str | type | Preset
 """An argument that defines a policy: a name, FILE.py:CLASS, a policy class, or a preset."""

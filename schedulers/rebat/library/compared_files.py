@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from rebat.core.files import file_hash
-from rebat.core.manifest import listed
+from rebat.core.folders import listed
 from rebat.library.provenance import PROVENANCE
 
 BOUND = 1e-9

@@ -12,7 +12,7 @@ import msgspec
 
 from rebat.core.declared import converted
 from rebat.core.errors import InputError, short
-from rebat.core.shipped import located
+from rebat.core.files import located
 from rebat.core.units import FOREVER_US, to_s
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of, parse_law

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rebat.core.texts import Texts
+from rebat.core.table import Texts
 from rebat.core.units import FOREVER_US, to_s
 from rebat.results.files.columns import plain_columns
 from rebat.results.files.run_csv import attempt_columns

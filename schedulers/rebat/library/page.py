@@ -11,7 +11,7 @@ import msgspec
 
 from rebat.console.tables import Sheet
 from rebat.core.errors import InputError
-from rebat.core.page_style import PAGE_STYLE
+from rebat.core.formatting import PAGE_STYLE
 from rebat.library.node_names import names_in
 from rebat.library.plots import Plot
 from rebat.session.ledger import Ledger

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.counted import counted
 from rebat.core.files import file_hash
+from rebat.core.formatting import counted
 from rebat.library.node_names import node_list
 from rebat.library.result import Result
 from rebat.results.files.recorded import RECORDED, RecordSource

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rebat.core.attempts import job_name
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.library.calibration.distance import OFFSET_S
@@ -18,16 +18,14 @@ from rebat.library.node_names import names_in
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
 from rebat.models.failures.law import Law
-from rebat.models.failures.recorded import Recorded
-from rebat.models.failures.trace import Trace
+from rebat.models.failures.recorded import Recorded, Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 from rebat.records.judge import MARK, is_finding
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
-from rebat.sim.choose import covers, ready
-from rebat.sim.how import how_of
+from rebat.sim.choose import covers, how_of, ready
 
 LATE = 0.1
 """Share of a failure record by which the submissions must be longer, for a note."""

@@ -16,9 +16,8 @@ import msgspec
 
 import rebat
 from rebat.core.errors import InputError
-from rebat.core.files import file_hash
-from rebat.core.manifest import MANIFEST
-from rebat.core.shipped import located
+from rebat.core.files import file_hash, located
+from rebat.core.folders import MANIFEST
 from rebat.library.compared_files import BOUND, EQUAL, ROUNDED, ComparedFile, compared
 from rebat.library.provenance import (
     PROVENANCE,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from rebat.console.tables import Sheet
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import comparable_with, comparison, main_lines

@@ -32,8 +32,7 @@ from rebat.library.workloads import LoadedWorkload
 from rebat.models.failures.correlated import NONE
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of
-from rebat.models.failures.recorded import Recorded
-from rebat.models.failures.trace import Trace
+from rebat.models.failures.recorded import Recorded, Trace
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.results.seeds import Seeds
 from rebat.runs.comparing import run_each

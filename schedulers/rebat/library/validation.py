@@ -9,7 +9,7 @@ import msgspec
 
 from rebat.core.attempts import Cause, resubmission_id
 from rebat.core.errors import RebatError
-from rebat.core.recovery import HUNG
+from rebat.core.options import HUNG
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.results.files.recorded import read_source

@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
-from rebat.core.files import file_hash
+from rebat.core.files import file_hash, located
+from rebat.core.formatting import counted
 from rebat.core.jobs import Workload, duration_us
-from rebat.core.shipped import located
 from rebat.core.units import format_duration, to_s
 from rebat.runs.spec import Source
 from rebat.workloads.batsim_json import write_workload

@@ -21,15 +21,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.streams import stream
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.kernels.batch import catch_up, first_hit
 from rebat.models.boxes import LISTS, Boxes, Ints, volume_for
 from rebat.models.failures.law import check_span
 from rebat.models.failures.per_node import NodeLaws
-from rebat.models.failures.per_node_laws import PerNodeLaw
-from rebat.models.failures.series import series_of
+from rebat.models.failures.per_node_laws import PerNodeLaw, series_of
 from rebat.models.topology import Torus
 
 PAPER_JOBS = 1000

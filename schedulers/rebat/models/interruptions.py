@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rebat.core.attempts import When
-from rebat.core.dialect import Semantics
+from rebat.core.options import Semantics
 
 Time = TypeVar("Time", int, float)
 """A number of whole microseconds (int) or of seconds (float)."""

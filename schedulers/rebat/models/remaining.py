@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from rebat.core.attempts import When
-from rebat.core.dialect import Semantics
+from rebat.core.options import Semantics
 from rebat.models.checkpoint import NEVER, Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS
 from rebat.models.light import LightTier

@@ -22,11 +22,11 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rebat.core.distinct import distinct
+from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, duration_us
-from rebat.core.streams import stream
+from rebat.core.table import distinct
 from rebat.core.units import to_s
 
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ import math
 import msgspec
 
 from rebat.core.attempts import When
-from rebat.core.dialect import Semantics
+from rebat.core.options import Semantics
 from rebat.core.units import to_s, to_us
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS, CheckpointPattern

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.core.counted import counted
+from rebat.core.declared import tagged
 from rebat.core.errors import InputError, short
-from rebat.core.tagged import tagged
+from rebat.core.formatting import counted
 
 MOST = 1e9
 """Maximum of sizes, parallelisms, variances and speeds."""

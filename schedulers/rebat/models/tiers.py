@@ -14,13 +14,13 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from rebat.core.distinct import Column
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.job_table import Ints
 from rebat.core.jobs import Workload
+from rebat.core.table import Column
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
-from rebat.models.ettr_levels import Levels, best_pattern
-from rebat.models.lengthened import checkpoint_times_us, lengthened_workload
+from rebat.models.checkpoint import lengthened_workload, writing_us
+from rebat.models.ettr import Levels, best_pattern
 from rebat.models.light import LightCheckpoints, Survives, light_of
 
 SURVIVES: dict[str, Survives | None] = {
@@ -252,7 +252,7 @@ def _lengthened_us(
 ) -> Ints:
     """Return the lengths of work plus the checkpoints of its complete periods."""
     for tier in light.tiers if light else ():
-        work_us = work_us + checkpoint_times_us(work_us // tier.period_us, tier.cost_us)
+        work_us = work_us + writing_us(work_us // tier.period_us, tier.cost_us)
     period_us = to_us(float(str(fields["checkpoint_period"])))
     cost_us = to_us(float(str(fields["checkpoint_cost"])))
-    return work_us + checkpoint_times_us(work_us // period_us, cost_us)
+    return work_us + writing_us(work_us // period_us, cost_us)

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
-from rebat.core.sizes import MAX_NODES
 
 Ints = npt.NDArray[np.int64]
 

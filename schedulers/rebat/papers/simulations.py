@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.papers.common.parts import Picture, ReportMaker, Table
 from rebat.runs.spec import RunSpec
 from rebat.runs.unit import Unit

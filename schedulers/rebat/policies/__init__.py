@@ -18,7 +18,7 @@ def table() -> DataFrame:
     """Return the presets: ``name``, ``also`` (an alias), ``what`` (a summary), ``source``."""
     import pandas as pd
 
-    from rebat.policies.preset_table import ALIASES, PRESETS
+    from rebat.policies.presets import ALIASES, PRESETS
 
     also = {name: alias for alias, name in ALIASES.items()}
     rows = [(row.name, also.get(row.name, ""), row.summary, row.source) for row in PRESETS.values()]

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from rebat.core.counted import counted
-from rebat.core.dialect import PAPER, Dialect
+from rebat.core.formatting import counted
+from rebat.core.options import PAPER, Dialect
 from rebat.policies.composition import Planning, Reaction
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Members

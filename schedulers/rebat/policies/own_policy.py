@@ -13,15 +13,7 @@ from rebat.core.errors import InputError, short
 from rebat.core.options import SessionOptions
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
-from rebat.policies.own import (
-    OwnCode,
-    file_of,
-    load,
-    load_module,
-    name_of,
-    placed,
-    source_of,
-)
+from rebat.policies.own import OwnCode, file_of, load, load_module, name_of, placed, source_of
 from rebat.policies.reactions.operations import Operations
 
 

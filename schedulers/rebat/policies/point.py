@@ -13,10 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from rebat.contract import Policy
-from rebat.core.dialect import DIALECTS, Dialect
 from rebat.core.errors import InputError
-from rebat.core.options import SessionOptions
-from rebat.core.recovery import STAGES, Recovery, parse_stage
+from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
 from rebat.core.units import to_us
 from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Scheduler

@@ -15,8 +15,8 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
-from rebat.core.dialect import Dialect
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.options import Dialect
 from rebat.models.migration import read_cost
 from rebat.policies.own import is_own, own_rule
 

@@ -20,10 +20,9 @@ from rebat.records.mapping import (
     ValueColumn,
     required_columns,
 )
-from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
 from rebat.records.sources import csv_blocks
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 
 REQUIRED = (
     "COBALT_JOBID",

@@ -21,7 +21,7 @@ from rebat.records.clock import (
     zone_of,
 )
 from rebat.records.mapping import SECONDS, SpanColumn, TextColumn, TimeColumn, ValueColumn
-from rebat.records.problems import Problems
+from rebat.records.table import Problems
 from rebat.records.values import UNSET as SLURM_UNSET
 from rebat.records.values import duration_s
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from rebat.core.errors import InputError
-from rebat.records.mapping_file import detected_mapping
+from rebat.records.mapping import detected_mapping
 from rebat.records.pbs import RECORD
 from rebat.records.slurm_rows import header_of
 from rebat.records.sources import PARQUET, kind_of, opened

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
-from rebat.core.sizes import MAX_NODES
 from rebat.records.clock import EARLIEST_EPOCH_S, midnight_s, zone_of
 from rebat.records.detect import PLAIN_COLUMNS
 from rebat.records.hosts import check_list, expanded
 from rebat.records.mapping import Fields, TimeColumn, TimeUnit, ValueColumn, required_columns
 from rebat.records.outages import drop, read_outages
-from rebat.records.problems import Problems
 from rebat.records.sources import csv_blocks
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 
 
 def _node(text: str) -> str:

@@ -24,9 +24,8 @@ from rebat.records.mapping import (
     required_columns,
 )
 from rebat.records.outages import drop, read_outages
-from rebat.records.problems import Problems
 from rebat.records.sources import csv_blocks
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 
 COLUMNS = (
     "event_id", "component_id", "node_id", "platform_id", "node_name", "event_type",

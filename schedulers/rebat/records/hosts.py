@@ -3,6 +3,8 @@
 
 As in Slurm, each number has at least the width of the first number of its range: ``n[001-1000]`` is
 n001 to n999, and n1000.
+
+The lists of node names in a column. Each distinct list is expanded once.
 """
 
 from __future__ import annotations
@@ -12,6 +14,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.errors import InputError
 
@@ -145,3 +151,56 @@ def _ranges_of(names: Iterable[str]) -> Iterator[str]:
         for first, after in itertools.pairwise([*firsts, len(group)]):
             low, high = str(group[first]).zfill(width), str(group[after - 1]).zfill(width)
             yield f"{prefix}[{low}-{high}]" if low != high else f"{prefix}{low}"
+
+
+Ints = npt.NDArray[np.int64]
+
+
+class HostLists:
+    """The node names of each row of a column.
+
+    Parameters
+    ----------
+    hosts : array of str
+        A list of node names per row. Empty texts are rows without nodes.
+
+    Attributes
+    ----------
+    names : list of str
+        All names, in order of first use. A node is a position in this list.
+    codes : array
+        The distinct list of each row.
+    sizes : array
+        Number of names of each distinct list.
+    nodes : array
+        The nodes of all distinct lists, one list after the other.
+    """
+
+    def __init__(self, hosts: npt.NDArray[Any]) -> None:
+        distinct: dict[str, int] = {}
+        number = distinct.setdefault
+        self.codes = np.fromiter(
+            (number(text, len(distinct)) for text in hosts.tolist()), np.int64, len(hosts)
+        )
+        numbers: dict[str, int] = {}
+        number_of = numbers.setdefault
+        flat: list[int] = []
+        sizes = []
+        for text in distinct:
+            names = expanded(text)
+            flat.extend([number_of(name, len(numbers)) for name in names])
+            sizes.append(len(names))
+        self.names = list(numbers)
+        self.sizes = np.array(sizes, dtype=np.int64)
+        self.nodes = np.array(flat, dtype=np.int64)
+
+    @property
+    def owners(self) -> Ints:
+        """The distinct list of each element of ``nodes``."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def names_in(self, rows: npt.NDArray[Any]) -> list[str]:
+        """Return the distinct names in some rows."""
+        used = np.zeros(len(self.sizes), dtype=np.bool_)
+        used[self.codes[rows]] = True
+        return [self.names[node] for node in np.unique(self.nodes[used[self.owners]]).tolist()]

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
-from rebat.core.sizes import MAX_NODES
 from rebat.records.detect import LANL_COLUMNS
 from rebat.records.mapping import Fields, TimeColumn, ValueColumn, required_columns
 from rebat.records.outages import read_outages
-from rebat.records.problems import Problems
 from rebat.records.sources import Block, csv_blocks, without
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 from rebat.records.values import NAN
 
 SHORTEST_S = 60.0

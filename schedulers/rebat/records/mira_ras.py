@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.records.mapping import CsvLayout, Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.outages import read_outages
-from rebat.records.problems import Problems
 from rebat.records.sources import blocks_of, csv_blocks, opened
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 
 COMPUTE = re.compile(
     r"R(?P<rack>[0-2][0-9A-F])"

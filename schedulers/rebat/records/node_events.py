@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from rebat.core.errors import InputError
 from rebat.records.clock import Clock, TimeKind
-from rebat.records.clusters import check_clusters
 from rebat.records.hosts import check_list, expanded, sorted_names
+from rebat.records.judge import check_clusters
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.outages import drop, read_outages
-from rebat.records.problems import Problems
 from rebat.records.sacct import EXPORT_EVENTS
 from rebat.records.slurm_rows import header_of, slurm_blocks
 from rebat.records.sources import Block, opened
+from rebat.records.table import Problems
 from rebat.records.values import UNSET, number
 
 BASE_STATE = 15

@@ -15,10 +15,9 @@ import numpy as np
 from rebat.core.errors import InputError
 from rebat.records.cells import Place
 from rebat.records.mapping import Fields
-from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
 from rebat.records.sources import Block
-from rebat.records.table import Bools, Rows
+from rebat.records.table import Bools, Problems, Rows
 
 
 def read_outages(

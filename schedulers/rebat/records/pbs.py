@@ -19,10 +19,9 @@ import numpy as np
 from rebat.core.errors import InputError
 from rebat.records.cells import Place
 from rebat.records.mapping import Fields, TextColumn, ValueColumn
-from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
 from rebat.records.sources import blocks_of, opened
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 from rebat.records.values import count, duration_s, memory_mb, number
 
 RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]);([^;]*);(.*)\Z")

@@ -2,7 +2,7 @@
 """The one reader of records: blocks of cells become columns, according to the fields of a format.
 
 A cell that does not fit its column makes its row invalid. Invalid rows are dropped and counted, see
-`rebat.records.problems`.
+`rebat.records.table`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from rebat.records.mapping import (
     TimeColumn,
     ValueColumn,
 )
-from rebat.records.problems import Problems
 from rebat.records.sources import Block, chosen_rows
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 
 REFUSED = frozenset("(),|}!")
 """Characters that Batsim rejects in ids."""

@@ -2,6 +2,8 @@
 """Slurm's accounting: the output of ``sacct -P`` and ``sacct --json``.
 
 Source: Slurm's manual pages *sacct* and *sacctmgr*, and tests with Slurm 22.05.
+
+The output of ``sacct --json`` as rows of ``sacct -P``. Its keys differ between versions.
 """
 
 from __future__ import annotations
@@ -10,25 +12,24 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import msgspec
 import numpy as np
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.records.cells import Place
 from rebat.records.clock import Clock, Floats
 from rebat.records.hosts import check_list, number_of
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
-from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
-from rebat.records.sacct_json import json_rows
 from rebat.records.slurm_rows import header_of, slurm_blocks
 from rebat.records.sources import Block, blocks_of, opened, without
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 from rebat.records.values import (
     UNSET,
     count,
@@ -302,3 +303,86 @@ def _in_autumn(
                 start[at], end[at] = first, last
                 break
     return start, end
+
+
+def json_rows(lines: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number and the fields of each job, with names as in parsable output.
+
+    Raises
+    ------
+    InputError
+        If the text is not the output of ``sacct --json``.
+    """
+    try:
+        document = msgspec.json.decode("".join(lines))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"broken JSON: {error}", where, "output of sacct --json") from None
+    jobs = document.get("jobs") if isinstance(document, dict) else None
+    if not isinstance(jobs, list):
+        raise InputError("contains no list 'jobs'", where, "output of sacct --json")
+    for position, job in enumerate(jobs, 1):
+        yield position, _fields(job if isinstance(job, dict) else {})
+
+
+def _fields(job: dict[str, Any]) -> dict[str, str]:
+    times = _inner(job, "time")
+    state = _inner(job, "state").get("current")
+    raw = str(_number(job.get("job_id")) or "")
+    return {
+        "jobid": _job_id(job, raw),
+        "jobidraw": raw,
+        "cluster": str(job.get("cluster") or ""),
+        "user": str(job.get("user") or _inner(job, "association").get("user") or ""),
+        "account": str(job.get("account") or ""),
+        "partition": str(job.get("partition") or ""),
+        "qos": str(job.get("qos") or ""),
+        "submit": _text(times.get("submission")),
+        "eligible": _text(times.get("eligible")),
+        "start": _text(times.get("start")),
+        "end": _text(times.get("end")),
+        "elapsedraw": str(_number(times.get("elapsed")) or 0),
+        "timelimitraw": _text(times.get("limit")),
+        "state": str(state[0] if isinstance(state, list) and state else state or ""),
+        "nnodes": _text(_count(job, "node") or job.get("allocation_nodes")),
+        "ncpus": _text(_count(job, "cpu")),
+        "reqmem": _text(_count(job, "mem")),
+        "nodelist": str(job.get("nodes") or ""),
+    }
+
+
+def _inner(job: dict[str, Any], key: str) -> dict[str, Any]:
+    value = job.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> Any:
+    """Return a number. Newer versions write ``{"set": true, "infinite": false, "number": 5}``."""
+    if isinstance(value, dict):
+        return value.get("number") if value.get("set", True) and not value.get("infinite") else None
+    return value
+
+
+def _text(value: Any) -> str:
+    number = _number(value)
+    return "" if number in (None, 0) else str(number)
+
+
+def _count(job: dict[str, Any], kind: str) -> Any:
+    """Return the allocated (or, if unknown, requested) number of nodes, cores or MB of a job."""
+    tres = _inner(job, "tres")
+    for key in ("allocated", "requested"):
+        rows = tres.get(key)
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict) and row.get("type") == kind and row.get("count"):
+                return row["count"]
+    return None
+
+
+def _job_id(job: dict[str, Any], raw: str) -> str:
+    array, het = _inner(job, "array"), _inner(job, "het")
+    if _number(array.get("job_id")):
+        task = _number(array.get("task_id"))
+        return f"{_number(array['job_id'])}_{array.get('task') or '' if task is None else task}"
+    if _number(het.get("job_id")):
+        return f"{_number(het['job_id'])}+{_number(het.get('job_offset')) or 0}"
+    return raw

@@ -10,8 +10,8 @@ from itertools import chain, combinations, islice, pairwise
 from typing import NamedTuple
 
 from rebat.core.errors import InputError
-from rebat.records.problems import Problems
 from rebat.records.sources import BLOCK_ROWS, Block
+from rebat.records.table import Problems
 
 FREE_TEXT = frozenset(
     (

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of files in blocks of columns: CSV, JSON, Parquet, and columns of words."""
+"""Readers of files in blocks of columns: CSV, JSON, Parquet, and columns of words.
+
+A column of a JSON file is a path in the object of a job: names and positions, separated by dots.
+``-1`` means the last element, ``*`` means all elements, and ``#`` at the end counts elements.
+Example: ``attempts.-1.detail.*.gpus.#`` is the number of GPUs of the last attempt.
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import lzma
 import math
@@ -18,15 +24,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.core.files import OPENERS, open_text
+from rebat.core.files import opened as opened_parquet
 from rebat.records.cells import Cells, Lengths, Timestamps
-from rebat.records.json_source import json_batches, json_header
 from rebat.records.mapping import CsvLayout, TableMapping
-from rebat.records.parquet_source import parquet_batches, parquet_header
-from rebat.records.problems import Problems
+from rebat.records.table import Problems
 
 BLOCK_ROWS = 65_536
 
@@ -347,3 +353,198 @@ def _numbers_of(row: str, width: int) -> list[float]:
             raise InputError(f"field {position} is {field[:40]!r}", expected="a number")
         numbers.append(value)
     return numbers
+
+
+ALL, COUNT = "*", "#"
+
+
+def json_header(path: Path) -> list[str]:
+    """Return the names in the objects, in order of first use."""
+    return _names(_objects(path))
+
+
+def json_batches(
+    path: Path, mapping: TableMapping, size: int
+) -> Iterator[tuple[list[int], dict[str, Cells]]]:
+    """Yield the positions of jobs (from 1) and the columns of the mapping, in batches.
+
+    Raises
+    ------
+    InputError
+        If the file is not JSON, an element is not an object, or a name is missing in all objects.
+    """
+    objects = _objects(path)
+    header = set(_names(objects))
+    heads = {name: name.split(".")[0] for name in mapping.read}
+    reached = [name for name, head in heads.items() if head in header or name in header]
+    names = mapping.present(reached, str(path))
+    for start in range(0, len(objects), size):
+        part = objects[start : start + size]
+        columns: dict[str, Cells] = {name: _column(part, name) for name in names}
+        yield list(range(start + 1, start + len(part) + 1)), columns
+
+
+def _objects(path: Path) -> list[dict[str, Any]]:
+    data = _read(path)
+    try:
+        rows = msgspec.json.decode(data)
+    except UnicodeDecodeError:
+        raise InputError("is not a text file", str(path), "UTF-8 text, plain or .gz") from None
+    except msgspec.DecodeError:
+        rows = _lines(data, str(path))
+    except RecursionError:
+        raise InputError("is nested too deeply", str(path), "a list of jobs") from None
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list):
+        raise InputError("is not a table", str(path), "a list of objects, or an object per line")
+    for position, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise InputError("is not an object", f"{path}:{position}", "a job")
+    return rows
+
+
+def _read(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return (gzip.decompress(data) if path.suffix == ".gz" else data).removeprefix(
+            b"\xef\xbb\xbf"
+        )
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read the file: {error}", str(path)) from None
+
+
+def _lines(data: bytes, where: str) -> list[Any]:
+    """Parse an object per line. If the first line is invalid, the error lists the valid formats."""
+    rows = []
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                rows.append(msgspec.json.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                expected = "a list of objects, or an object per line"
+                raise InputError(f"broken JSON: {error}", f"{where}:{number}", expected) from None
+    return rows
+
+
+def _names(objects: list[dict[str, Any]]) -> list[str]:
+    names: dict[str, None] = {}
+    for row in objects:
+        names.update(dict.fromkeys(row))
+    return list(names)
+
+
+def _column(rows: list[dict[str, Any]], name: str) -> list[str]:
+    if any(name in row for row in rows):
+        return [_text(row.get(name)) for row in rows]
+    steps = name.split(".")
+    return [_text(value_at(row, steps)) for row in rows]
+
+
+def value_at(row: Any, steps: list[str]) -> Any:
+    """Return the value at a path. Return None if the object has no value there.
+
+    >>> value_at({"a": [{"b": [1, 2]}, {"b": [3]}]}, ["a", "*", "b", "#"])
+    3
+    >>> value_at({"a": [{"b": "x"}, {"b": "y"}]}, ["a", "-1", "b"])
+    'y'
+    """
+    values = [row]
+    for step in steps:
+        if step == COUNT:
+            return sum(len(value) for value in values if isinstance(value, list | dict))
+        values = [inner for value in values for inner in _inside(value, step)]
+    return values[0] if values else None
+
+
+def _inside(value: Any, step: str) -> list[Any]:
+    if isinstance(value, dict):
+        return [value[step]] if step in value else []
+    if not isinstance(value, list):
+        return []
+    if step == ALL:
+        return value
+    if step.lstrip("-").isdecimal():
+        position = int(step)
+        return [value[position]] if -len(value) <= position < len(value) else []
+    return []
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
+
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def parquet_header(path: Path) -> list[str]:
+    """Return the names of the columns."""
+    with opened_parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def parquet_batches(
+    path: Path, mapping: TableMapping, size: int
+) -> Iterator[tuple[list[int], dict[str, Cells]]]:
+    """Yield row numbers (from 1) and the columns of the mapping, in batches of ``size`` rows.
+
+    Raises
+    ------
+    InputError
+        If pyarrow is not installed, the file is broken, or a column is missing or has a nested
+        type.
+    """
+    where, first = str(path), 1
+    with opened_parquet(path) as file:
+        names = mapping.present(list(file.schema_arrow.names), where)
+        for batch in file.iter_batches(batch_size=size, columns=names):
+            columns = {
+                name: _cells(batch.column(batch.schema.get_field_index(name)), name, where)
+                for name in names
+            }
+            yield list(range(first, first + batch.num_rows)), columns
+            first += batch.num_rows
+
+
+def _cells(array: Any, name: str, where: str) -> Cells:
+    """Return an Arrow array as cells."""
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if types.is_date(kind):
+        return Timestamps(_seconds(array.cast("timestamp[s]"), "s"), zoned=False)
+    if types.is_timestamp(kind):
+        return Timestamps(_seconds(array, kind.unit), zoned=kind.tz is not None)
+    if types.is_duration(kind):
+        return Lengths(_seconds(array, kind.unit))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        numbers: Cells = _numbers(array, whole=types.is_integer(kind))
+        return numbers
+    if types.is_boolean(kind):
+        array = array.cast("string")
+    elif types.is_null(kind):
+        return [""] * len(array)
+    elif not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        expected = "a column of texts, numbers, dates or durations"
+        raise InputError(f"the column {name} has the type {str(kind)[:60]}", where, expected)
+    return ["" if text is None else text for text in array.to_pylist()]
+
+
+def _numbers(array: Any, whole: bool) -> Any:
+    """Return integers without missing values as int64, and other numbers as float64."""
+    if whole and not array.null_count and str(array.type) != "uint64":
+        return array.cast("int64").to_numpy(zero_copy_only=False)
+    return array.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+
+
+def _seconds(array: Any, unit: str) -> Any:
+    """Return times or durations in seconds. Missing values are NaN."""
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    counts = array.cast("int64").fill_null(0).to_numpy(zero_copy_only=False)
+    whole, rest = np.divmod(counts, _PER_SECOND[unit])
+    return np.where(missing, np.nan, whole + rest / _PER_SECOND[unit])

@@ -20,10 +20,9 @@ from rebat.core.errors import InputError
 from rebat.records.cells import Place
 from rebat.records.clock import EARLIEST_EPOCH_S, Floats
 from rebat.records.mapping import CountColumn, Fields
-from rebat.records.problems import Problems
 from rebat.records.reader import read_rows
 from rebat.records.sources import word_blocks
-from rebat.records.table import Objects, Rows
+from rebat.records.table import Objects, Problems, Rows
 
 COLUMNS = (
     "number", "submit", "wait", "run", "allocated", "cpu", "memory_kb", "requested", "walltime",

@@ -10,12 +10,10 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.records.clock import EARLIEST_EPOCH_S
-from rebat.records.mapping import TableMapping
-from rebat.records.mapping_file import AUTO, detected_mapping, open_mapping
-from rebat.records.problems import Problems
+from rebat.records.mapping import AUTO, TableMapping, detected_mapping, open_mapping
 from rebat.records.reader import read_rows
 from rebat.records.sources import header_of, table_blocks
-from rebat.records.table import Rows
+from rebat.records.table import Problems, Rows
 
 
 def read_table(path: Path, zone: tzinfo, strict: bool = False, mapping: str | Path = AUTO) -> Rows:

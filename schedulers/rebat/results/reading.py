@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 
 LATER = ("accounting", "begin_s", "trace_end_s")
 """Columns that earlier versions did not write. If they are missing, their cells are None."""

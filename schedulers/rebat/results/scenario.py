@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.units import exact, format_duration
 
 AUTO = "auto"

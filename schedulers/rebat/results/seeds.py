@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.csv_text import name_field
 from rebat.core.files import write_json, write_text
+from rebat.core.formatting import name_field
 from rebat.results.intervals import BySeed, Interval, interval, ratio_of_means
 from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.metric import Name

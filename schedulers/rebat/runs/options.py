@@ -12,18 +12,17 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from rebat.core.cores import MAX_NODES
+from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError
 from rebat.core.options import MAX_ATTEMPTS
-from rebat.core.sizes import MAX_NODES
-from rebat.core.streams import LARGEST_SEED
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
-from rebat.models.failures.recorded import Recorded
-from rebat.models.failures.scaled import Scaled
-from rebat.models.failures.trace import Trace
+from rebat.models.failures.recorded import Recorded, Trace
+from rebat.models.failures.renewal import Scaled
 from rebat.models.operations import read_operations
 from rebat.models.tiers import USUAL
 from rebat.results.measures.platform import WalltimeKills

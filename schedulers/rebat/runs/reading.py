@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.streams import LARGEST_SEED
 from rebat.core.units import parse_duration
 
 _T = TypeVar("_T", bound=msgspec.Struct)

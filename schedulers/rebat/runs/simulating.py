@@ -16,8 +16,8 @@ from rebat.core.jobs import Workload
 from rebat.models.failures.laws import reads_files
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
-from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset
+from rebat.policies.presets import identity as policy_identity
 from rebat.runs.keys import content_hash, generated, identity, scheduler_of
 from rebat.runs.labels import about, labels
 from rebat.runs.single import RunResult

@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 import rebat
 from rebat.contract import Policy
-from rebat.core.distinct import distinct
 from rebat.core.files import write_json, write_lines, write_text
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
-from rebat.core.table import Table
+from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EndedJob
@@ -47,8 +46,7 @@ from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecord, PlanRecorder
 from rebat.session.session import Session
-from rebat.sim.choose import compiled_outcome
-from rebat.sim.how import how_of
+from rebat.sim.choose import compiled_outcome, how_of
 from rebat.sim.outcome import Outcome
 from rebat.sim.simulate import events_of
 

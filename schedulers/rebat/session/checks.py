@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rebat.contract import Drain, Move, Refusal, Start, Stop, Undrain, Wait, When
 from rebat.core.attempts import Attempt, Running
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import FREE
 from rebat.session.state import Lifecycle, Nodes

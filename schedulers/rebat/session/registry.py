@@ -24,13 +24,12 @@ from rebat.core.attempts import (
     split_attempt,
     taken_id,
 )
-from rebat.core.counted import counted
 from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
+from rebat.core.formatting import counted
 from rebat.core.jobs import batsim_number
-from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
-from rebat.core.traits import traits_of
+from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.models.checkpoint import (
     NEVER,

@@ -52,10 +52,10 @@ from rebat.contract import (
     When,
 )
 from rebat.core.attempts import Attempt, Cause, Priority, Running
-from rebat.core.counted import counted
 from rebat.core.decisions import CallMeLater, ExecuteJob, KillJobs, RejectJob
+from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
-from rebat.core.recovery import HUNG, Recovery
+from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
 from rebat.models.light import Failure
 from rebat.models.remaining import Remaining

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import os
+from typing import Literal, cast, get_args
+
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.engine.options import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
-from rebat.policies.preset import Preset
+from rebat.policies.presets import Preset
 from rebat.sim.eligible import why_not_policy, why_not_run
-from rebat.sim.how import How, how_of
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome
 from rebat.sim.simulate import (
@@ -121,3 +123,19 @@ def _why_not(preset: object, options: EngineOptions, operations: bool, explain: 
     return why_not_policy(preset.point) or why_not_run(
         options, preset.session, operations=operations, explain=explain
     )
+
+
+How = Literal["auto", "compiled", "reference"]
+"""Ways to simulate a run: compiled (an error if it is not covered), reference, or auto."""
+
+VARIABLE = "REBAT_ENGINE"
+"""Environment variable with the default way."""
+
+
+def how_of(how: str | None = None) -> How:
+    """Return the way to simulate. The default is the value of `VARIABLE`, otherwise auto."""
+    value = how or os.environ.get(VARIABLE) or "auto"
+    if value not in get_args(How):
+        where = "--engine" if how else VARIABLE
+        raise InputError(f"is {value!r}", where, ", ".join(get_args(How)))
+    return cast(How, value)

@@ -93,7 +93,7 @@ FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
 LONGEST_TIME, SHORTEST_TIME, MOST_NODES, FEWEST, LARGEST_AREA, SMALLEST_AREA = range(6, 12)
 LARGE_FIRST = 12
-"""Queue orders with ties by job (`rebat.policies.priority_rules`)."""
+"""Queue orders with ties by job (`rebat.policies.queue_order`)."""
 
 FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
 """Victim rules."""

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause, attempt_profile, resubmission_id
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Chosen, Ragged, Table, narrow
-from rebat.core.texts import Texts
+from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing

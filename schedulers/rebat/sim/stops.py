@@ -120,7 +120,7 @@ def pattern(state: Any, a: int) -> Any:
 
 @loop
 def remaining(state: Any, a: int, now: int, timing: int) -> Any:
-    """Return what remains of an attempt after a stop (`rebat.models.remaining`).
+    """Return what remains of an attempt after a stop (`rebat.models.checkpoint`).
 
     The values are those of `interrupted`.
     """

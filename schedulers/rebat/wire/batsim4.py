@@ -14,10 +14,10 @@ import msgspec
 
 from rebat.core import decisions as d
 from rebat.core import events as e
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import batsim_number
 from rebat.core.nodes import NodeSet
-from rebat.core.sizes import MAX_NODES
 from rebat.core.units import to_s
 from rebat.wire.declared import (
     NOTIFY,

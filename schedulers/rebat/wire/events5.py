@@ -14,9 +14,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from rebat.core import events as e
 from rebat.core.batsim5 import complete, local, object_in
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
-from rebat.core.sizes import MAX_NODES
 from rebat.core.units import to_s
 from rebat.wire.tables5 import (
     Fields,

@@ -14,9 +14,9 @@ from typing import TypeVar
 import msgspec
 
 from rebat.core.attempts import check_ids
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.events import SimulationBegan
+from rebat.core.formatting import counted
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from rebat.core.counted import counted as several
+from rebat.core.formatting import counted as several
 from rebat.records.attempts import (
     AttemptsOfNodes,
     Correction,
@@ -24,13 +24,13 @@ from rebat.records.attempts import (
     merged_downs,
 )
 from rebat.records.clock import check_same_clock, zone_of
-from rebat.records.clusters import of_cluster
 from rebat.records.hosts import folded, sorted_names
 from rebat.records.judge import (
     MAX_LISTED,
     down_note,
     early_note,
     eligible_note,
+    of_cluster,
     runaway_note,
     stale_note,
 )
@@ -39,15 +39,14 @@ from rebat.records.open_records import (
     end_runaways,
     end_stale,
     open_nodes,
+    renewed_nodes,
     runaways,
     stale_events,
 )
 from rebat.records.reader import REFUSED
-from rebat.records.service import renewed_nodes
 from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
-from rebat.workloads.columns import TraceColumns, counted
-from rebat.workloads.trace import PlacedTrace, TraceOptions
+from rebat.workloads.trace import PlacedTrace, TraceColumns, TraceOptions, counted
 
 
 class AccountedJobs(NamedTuple):

@@ -4,12 +4,16 @@
 Source: Batsim's documentation, *Workload*, and tests with Batsim 4.2.1. Reading is strict: an
 error names the file, the job or profile, and the field. The reader accepts both Batsim 4's form and
 Batsim 5's (`rebat.workloads.batsim5_json`).
+
+Reader of large JSON documents. The elements of a list are decoded chunk by chunk.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from operator import attrgetter, itemgetter, methodcaller
 from pathlib import Path
 from typing import Any
@@ -18,18 +22,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.distinct import distinct
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
 from rebat.core.job_table import NO_EXTRA, NO_WALLTIME, ExtraTable, Jobs
 from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number, times_us_of
-from rebat.core.shapes import check_shape, shape_of
-from rebat.core.texts import Texts
-from rebat.core.traits import traits_of
+from rebat.core.table import Texts, distinct
+from rebat.core.traits import check_shape, shape_of, traits_of
 from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.speedup import speedup_of
 from rebat.workloads.batsim5_json import is_five, job_of_five, profiles_of_five
-from rebat.workloads.json_chunks import JsonList, split_document
 
 MAX_NODES = 2**31 - 1
 """Batsim stores ``res`` and ``nb_res`` in a C int."""
@@ -401,3 +402,51 @@ def _count(raw: dict[str, Any], key: str) -> int:
     if isinstance(value, bool) or not 1 <= value <= MAX_NODES:
         raise InputError(f"is {short(value)}", key, expected)
     return int(value)
+
+
+CHUNK = 2**20
+"""Minimum length of a chunk in bytes."""
+
+_BETWEEN = re.compile(rb"\}\s*,\s*\{")
+_RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class JsonList:
+    """A JSON list that is decoded while it is iterated. Usually its elements are objects."""
+
+    def __init__(self, raw: msgspec.Raw) -> None:
+        self._text = memoryview(raw)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the elements. For the errors, see `blocks`."""
+        return chain.from_iterable(self.blocks())
+
+    def blocks(self, kind: Any = Any) -> Iterator[list[Any]]:
+        """Yield the elements in lists, one for each chunk. ``kind`` is the type of the elements."""
+        decode = partial(msgspec.json.decode, type=list[kind])
+        start, size, left = 1, CHUNK, b"["
+        while start + size < len(self._text):
+            between = _BETWEEN.search(self._text, start + size)
+            if between is None:
+                break
+            end = between.start() + 1
+            try:
+                elements = decode(left + self._text[start:end] + b"]")
+            except msgspec.ValidationError:
+                raise
+            except msgspec.DecodeError:
+                size *= 2  # the end of the chunk is within an element
+                continue
+            yield elements
+            start, size = between.end() - 1, CHUNK
+        yield decode(left + self._text[start:])
+
+
+def split_document(text: str, key: str) -> dict[str, Any]:
+    """Return a JSON object. Its list ``key`` is a `JsonList`, which is not decoded yet."""
+    raws = _RAWS.decode(text)
+    document: dict[str, Any] = {}
+    for name, raw in raws.items():
+        is_list = name == key and bytes(memoryview(raw)[:1]) == b"["
+        document[name] = JsonList(raw) if is_list else msgspec.json.decode(raw)
+    return document

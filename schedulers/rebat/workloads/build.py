@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.distinct import distinct
 from rebat.core.job_table import ExtraTable, Jobs
 from rebat.core.jobs import Workload, batsim_number
-from rebat.core.texts import Texts
+from rebat.core.table import Texts, distinct
 
 
 def delay_profiles(

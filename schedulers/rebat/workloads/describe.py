@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
-from rebat.core.shapes import KINDS, extent, kind_of, shape_of
-from rebat.core.traits import traits_of
+from rebat.core.traits import KINDS, extent, kind_of, shape_of, traits_of
 from rebat.core.units import US_PER_S
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.speedup import model_of, speedup_of

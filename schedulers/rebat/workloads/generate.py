@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
-from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
-from rebat.workloads import month_model, published, sessions
+from rebat.workloads import arrivals, month_model, published
 from rebat.workloads.build import delay_workload
 from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
@@ -76,7 +76,7 @@ def _walltimes(
         return month_model.walltimes(run_s, rng("walltimes"))
     if how == "exact":
         return month_model.requested(run_s, np.ones(len(sizes)))
-    return month_model.requested(run_s, sessions.accuracies(sizes, of, rng("accuracy")))
+    return month_model.requested(run_s, arrivals.accuracies(sizes, of, rng("accuracy")))
 
 
 class MonthOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,9 +135,9 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
 
     sizes = month_model.sizes(data, rng("sizes"))
     run_s = month_model.coupled(data, sizes, month_model.run_times(data, rng("run times")), rng)
-    users = sessions.apart(len(sizes))
+    users = arrivals.apart(len(sizes))
     if options.order == "sessions":
-        users = sessions.drawn(sizes, run_s, rng("sessions"))
+        users = arrivals.drawn(sizes, run_s, rng("sessions"))
     sizes, run_s = sizes[users.order], run_s[users.order]
     submit_us = _micro(month_model.bursts(data, users.continues, rng("arrivals")))
     walltime_s = _walltimes(options.walltimes, sizes, run_s, users.of, rng)

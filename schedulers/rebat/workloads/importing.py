@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import of foreign records of jobs in any format: rows become jobs, and jobs become a workload."""
+"""Imports of jobs: a record in any format becomes a workload, with its recorded schedule."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.records import detect
 from rebat.records.alcf import read_alcf
 from rebat.records.clock import Floats, zone_of
+from rebat.records.detect import ALCF, AUTO, PBS, SACCT, SWF, TABLE
 from rebat.records.judge import early_note
 from rebat.records.mapping import TableMapping
 from rebat.records.pbs import read_pbs
 from rebat.records.sacct import read_sacct
+from rebat.records.sources import PARQUET, kind_of, opened
 from rebat.records.swf import is_partial, read_swf
 from rebat.records.table import Rows
 from rebat.records.tables import read_table
 from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
-from rebat.workloads.accounted_schedule import accounted_schedule
-from rebat.workloads.columns import TraceColumns
-from rebat.workloads.formats import ACCOUNTING, ALCF, AUTO, PBS, SACCT, SWF, TABLE, detected
-from rebat.workloads.recorded import ImportedWorkload
-from rebat.workloads.trace import TraceOptions, checked, placed, trace_options
-from rebat.workloads.trace_schedule import trace_schedule
+from rebat.workloads.recorded import ImportedWorkload, accounted_schedule, trace_schedule
+from rebat.workloads.trace import TraceColumns, TraceOptions, checked, placed, trace_options
 
 READERS: dict[str, Callable[..., Rows]] = {
     SWF: read_swf,
@@ -60,7 +59,7 @@ def import_jobs(
     path : Path
         The record, plain or .gz.
     form : str
-        A format of `rebat.workloads.formats.ABOUT`, or "auto".
+        A format of `rebat.workloads.load.ABOUT`, or "auto".
     mapping : str or Path, optional
         For a table: its mapping, see `rebat.records.tables.read_table`.
     events : Path, optional
@@ -213,3 +212,45 @@ def check_options(form: str, events: Path | None, mapping: str | None) -> None:
     if events is not None and form not in ACCOUNTING:
         expected = f"--format {' or '.join(ACCOUNTING)}"
         raise InputError(f"has no effect with --format {form}", "--events", expected)
+
+
+__all__ = ["ABOUT", "ACCOUNTING", "ALCF", "AUTO", "PBS", "SACCT", "SWF", "TABLE", "detected"]
+
+
+ABOUT = {
+    SWF: "Standard Workload Format of the Parallel Workloads Archive.",
+    ALCF: "ALCF's DIM_JOB_COMPOSITE CSV.",
+    SACCT: "Slurm's sacct -P with any field order and delimiter, or sacct --json.",
+    PBS: "OpenPBS accounting logs of one or more days.",
+    TABLE: "A table of jobs with any columns, in CSV, JSON or Parquet, and a mapping.",
+}
+
+
+ACCOUNTING = (SACCT, PBS)
+
+
+def detected(path: Path) -> str:
+    """Return the format of a record of jobs, detected from its name and its first lines.
+
+    A file is detected as a table of jobs if it is a Parquet file, a JSON list, or a CSV file with
+    the columns of a mapping that rebat includes.
+    """
+    form = detect.detected(path)
+    if form not in ABOUT:
+        expected = f"--format {', '.join(ABOUT)}"
+        raise InputError("its format is not recognised", str(path), expected)
+    return form
+
+
+def detected_text(path: Path) -> str | None:
+    """Return the format of jobs in a file that is neither JSON nor Parquet, or None."""
+    with opened(path) as text:
+        lines = [line[:100_000] for _, line in zip(range(detect.FIRST_LINES), text, strict=False)]
+    first = next((line for line in lines if line.strip()), "")
+    form = None if first.lstrip().startswith(("{", "[")) else detect.form_of(lines)
+    return form if form in ABOUT else None
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is a Parquet file."""
+    return kind_of(path) == PARQUET

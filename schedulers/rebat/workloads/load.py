@@ -10,9 +10,9 @@ from typing import Any
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.records.detect import ALCF, SWF, TABLE
 from rebat.workloads.batsim_json import read_workload, write_workload
-from rebat.workloads.formats import ALCF, SWF, TABLE, detected_text
-from rebat.workloads.importing import read_jobs
+from rebat.workloads.importing import detected_text, read_jobs
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
 
 

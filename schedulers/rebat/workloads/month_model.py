@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.workloads import published
+from rebat.workloads.arrivals import BURST_GAP_S
 from rebat.workloads.published import PublishedMonth
-from rebat.workloads.sessions import BURST_GAP_S
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -16,11 +16,10 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, short
-from rebat.core.files import atomic_path
+from rebat.core.files import arrow, atomic_path, opened
 from rebat.core.job_table import NO_EXTRA, NO_WALLTIME, ExtraTable, Jobs
 from rebat.core.jobs import Workload
-from rebat.core.parquet import arrow, opened
-from rebat.core.texts import Texts
+from rebat.core.table import Texts
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.batsim_json import (
     MAX_NODES,

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorded schedule of a workload: attempts of its jobs with times, nodes and causes.
 
-Accounting records list the executions of jobs. `recorded_schedule` converts them to attempts. The
-attempts are numbered per job, with times relative to time 0 of the workload. No attempt starts
-before the submission of its job, and no two attempts of a job overlap.
+Accounting records and traces list the executions of jobs. `recorded_schedule` converts them to
+attempts. The attempts are numbered per job, with times relative to time 0 of the workload. No
+attempt starts before the submission of its job, and no two attempts of a job overlap. If a record
+has no node names, nodes are assigned.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -21,9 +24,12 @@ from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
-from rebat.records.attempts import Correction
-from rebat.workloads.free_nodes import lowest_free, most_used
-from rebat.workloads.trace import PlacedTrace
+from rebat.models.failures.records.slurm import machine_events
+from rebat.records.attempts import Correction, end_of
+from rebat.records.hosts import expanded, sorted_names
+from rebat.records.swf import PARTIAL
+from rebat.workloads.accounted import AccountedJobs
+from rebat.workloads.trace import PlacedTrace, TraceColumns
 
 CAUSES: dict[str, Cause] = {
     "COMPLETED": Cause.COMPLETED,
@@ -317,3 +323,162 @@ def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: b
 def counted_attempts(count: int) -> str:
     """Return a number of attempts in words."""
     return f"{count} attempt" + ("s" if count != 1 else "")
+
+
+def accounted_schedule(record: AccountedJobs, done: PlacedTrace) -> RecordedSchedule:
+    """Return the recorded attempts of the jobs in a workload, with nodes of its machine.
+
+    If the records contain node names, attempts without node names are left out.
+    """
+    machine, counts = done.workload.machine or {}, Counter[str]()
+    names = sorted_names([machine["nodes"]]) if "nodes" in machine else ()
+    executions = list(_accounted_executions(record, done, names, counts))
+    events = machine_events(record.downs, names, done.origin_s)
+    notes = [f"{counted_attempts(n)} left out: {why}" for why, n in sorted(counts.items())]
+    return recorded_schedule(done, executions, end_of(record.table), events, notes)
+
+
+def _accounted_executions(
+    record: AccountedJobs, done: PlacedTrace, names: Sequence[str], counts: Counter[str]
+) -> Iterator[Execution]:
+    table, jobs = record.table, record.jobs
+    places = {line: place for place, line in enumerate(done.jobs.lines.tolist())}
+    lines = table.lines[jobs.last].tolist()
+    owners = np.repeat([places.get(line, -1) for line in lines], jobs.n_attempts)
+    start, end = table.column("start"), table.column("end")
+    limit, sizes = table.column("walltime"), table.column("nodes")
+    hosts, states = table.text("hosts"), table.text("state")
+    sets = _NodeSets(names)
+    for job, row in zip(owners.tolist(), jobs.attempts.tolist(), strict=True):
+        nodes = sets.of(hosts[row])
+        size = nodes.size or (0 if names or np.isnan(sizes[row]) else int(sizes[row]))
+        if job < 0 or not size:
+            counts["the job is not in the workload" if job < 0 else "no nodes"] += 1
+            continue
+        cut = record.cuts.get(row)
+        state = states[row]
+        yield Execution(
+            job,
+            float(start[row]),
+            float(end[row]),
+            state,
+            size,
+            nodes if names else None,
+            float(limit[row]),
+            cut.cut_s if cut else math.inf,
+            cut.node if cut else "",
+        )
+
+
+class _NodeSets:
+    """Conversion of lists of node names to sets of nodes. Equal lists share a set."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._sets: dict[str, NodeSet] = {}
+
+    def of(self, hosts: str) -> NodeSet:
+        """Return the nodes with these names."""
+        if hosts not in self._sets:
+            self._sets[hosts] = NodeSet.of(self._numbers[name] for name in expanded(hosts))
+        return self._sets[hosts]
+
+
+def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
+    """Return the attempts of the jobs of a workload, with assigned nodes.
+
+    Parameters
+    ----------
+    trace : TraceColumns
+        All records. A record that is marked for exclusion and has a final state is a partial
+        execution. It belongs to the previous job with the same number.
+    done : PlacedTrace
+        The workload.
+    """
+    counts = Counter[str]()
+    executions = list(_trace_executions(trace, done, counts))
+    notes = [f"{counted_attempts(n)} left out: {why}" for why, n in sorted(counts.items())]
+    if not any(execution.state for execution in executions):
+        notes.append("the record has no final states: all attempts count as completed")
+    rows = [e._replace(state=e.state or "COMPLETED") for e in executions]
+    return recorded_schedule(done, rows, math.nan, notes=notes)
+
+
+def _trace_executions(
+    trace: TraceColumns, done: PlacedTrace, counts: Counter[str]
+) -> Iterator[Execution]:
+    places = {line: place for place, line in enumerate(done.jobs.lines.tolist())}
+    sizes = np.where(trace.allocated > 0, trace.allocated, trace.requested)
+    parts = _parts(trace)
+    for row, line in enumerate(trace.lines.tolist()):
+        if line not in places:
+            continue
+        for part in parts.get(row, [row]):
+            start_s, run_s = float(trace.start_s[part]), float(trace.run_s[part])
+            if math.isnan(start_s) or run_s < 0 or sizes[part] < 1:
+                counts["no start, no run time or no nodes"] += 1
+                continue
+            state = "" if trace.states is None else trace.states[part]
+            yield Execution(
+                places[line],
+                start_s,
+                start_s + run_s,
+                "PREEMPTED" if state == PARTIAL else state,
+                int(sizes[part]),
+                limit_s=float(trace.walltime_s[row]),
+                continued=state == PARTIAL,
+            )
+
+
+def _parts(trace: TraceColumns) -> dict[int, list[int]]:
+    """Return the rows of partial executions, for the row of each job that has any."""
+    parts: dict[int, list[int]] = {}
+    if trace.states is None:
+        return parts
+    owners: dict[str, int] = {}
+    for row, (name, is_job) in enumerate(zip(trace.ids, trace.is_job, strict=True)):
+        if is_job:
+            owners[name] = row
+        elif name in owners and trace.states[row]:
+            parts.setdefault(owners[name], []).append(row)
+    return parts
+
+
+def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return the maximum number of nodes that attempts hold at the same time."""
+    spans = list(zip(start_us, end_us, sizes, strict=True))
+    changes = [(start, size) for start, end, size in spans if start < end]
+    changes += [(end, -size) for start, end, size in spans if start < end]
+    used = most = 0
+    for _, change in sorted(changes):  # at equal times, ends come before starts
+        used += change
+        most = max(most, used)
+    return max([most, *sizes])
+
+
+def lowest_free(
+    start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int], n_nodes: int
+) -> list[NodeSet]:
+    """Return the nodes of each attempt: the lowest free nodes, assigned in order of starts.
+
+    If too few nodes are free (see `most_used`), an attempt also gets nodes that are in use,
+    beginning with the nodes that have the fewest attempts. An attempt with a run time of 0 gets the
+    lowest nodes.
+    """
+    held = np.zeros(n_nodes, dtype=np.int64)
+    nodes = [NodeSet.of(())] * len(sizes)
+    running: list[tuple[int, int]] = []
+    for which in sorted(range(len(sizes)), key=lambda at: (start_us[at], at)):
+        start, end, size = start_us[which], end_us[which], sizes[which]
+        if start == end:
+            nodes[which] = NodeSet.of_sorted(np.arange(size))
+            continue
+        while running and running[0][0] <= start:
+            held[nodes[heapq.heappop(running)[1]].ids] -= 1
+        chosen = np.flatnonzero(held == 0)[:size]
+        if len(chosen) < size:
+            chosen = np.sort(np.argsort(held, kind="stable")[:size])
+        nodes[which] = NodeSet.of_sorted(chosen)
+        held[chosen] += 1
+        heapq.heappush(running, (end, which))
+    return nodes

@@ -1,38 +1,215 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of a parsed trace to a workload: selection of jobs, correction of fields, time 0.
 
-The importers fill a ``TraceColumns`` (a column per field). `placed` converts it to a
-workload with ``TraceOptions``, and counts dropped and changed jobs in ``Workload.notes``.
+The importers fill a ``TraceColumns`` (a column per field). `placed` converts it to a workload with
+``TraceOptions``, and counts dropped and changed jobs in ``Workload.notes``.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.counted import counted as several
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.formatting import counted as several
 from rebat.core.job_table import NO_WALLTIME
 from rebat.core.jobs import Workload
-from rebat.core.sizes import MAX_NODES
 from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
 from rebat.records.clock import zone_of
 from rebat.records.judge import is_finding, record_begin_s, stragglers_note
 from rebat.records.open_records import RUNAWAY, STALE
-from rebat.records.problems import Problems
+from rebat.records.table import Problems
 from rebat.workloads.build import delay_workload
-from rebat.workloads.calendar import in_months, month_start_s
-from rebat.workloads.columns import Floats, TraceColumns, counted
-from rebat.workloads.walltime_rules import MISSING_WALLTIME_RULES, OVERRUN_RULES
 
 MAX_SIZE = 2**31 - 1
 
 SUBMITTED = "submitted"
 """Field of a job that became eligible later: the user's submission in seconds since time 0."""
+
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceColumns:
+    """A parsed trace.
+
+    Columns have an entry per record. Times are in seconds; unknown times are NaN.
+    """
+
+    name: str
+    where: str
+    n_nodes: int | None
+    dated: bool
+    """Whether ``submit_s`` and ``start_s`` count from the Unix epoch."""
+    lines: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.object_]
+    submit_s: Floats
+    start_s: Floats
+    requested: Floats
+    allocated: Floats
+    run_s: Floats
+    walltime_s: Floats
+    why_not: npt.NDArray[np.int64]
+    """Reason why a record is excluded: a position in ``reasons``, from 1. A job has 0."""
+    users: npt.NDArray[np.object_]
+    """Names of the users, empty if unknown."""
+    queues: npt.NDArray[np.object_]
+    """Names of the queues, empty if unknown."""
+    extras: npt.NDArray[np.object_] | None = None
+    """Further fields of the JSON of each job, a dict per job."""
+    states: npt.NDArray[np.object_] | None = None
+    """Final states, with the names that Slurm uses. A state is empty if it is unknown."""
+    submitted_s: Floats | None = None
+    """Submissions by the users. ``submit_s`` is later for jobs that were not eligible at first."""
+    unclear_size: str = ""
+    """Problem of the number of nodes in the trace."""
+    machine: dict[str, Any] | None = None
+    """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, which: npt.NDArray[Any]) -> TraceColumns:
+        """Return the records that a mask or an array of positions selects."""
+        columns = {name: getattr(self, name)[which] for name in _COLUMNS}
+        optional = {name: getattr(self, name) for name in ("extras", "states", "submitted_s")}
+        columns |= {name: None if of is None else of[which] for name, of in optional.items()}
+        return replace(self, **columns)
+
+    def keep(self, mask: Mask, reason: str) -> TraceColumns:
+        """Return the records that a mask selects, with a note on the number of other records."""
+        n_dropped = int(len(mask) - mask.sum())
+        if not n_dropped:
+            return self
+        return self.take(mask).noting(f"{counted(n_dropped)} dropped: {reason}")
+
+    @property
+    def jobs(self) -> TraceColumns:
+        """The trace without the records marked for exclusion."""
+        return self.take(self.is_job)
+
+    @property
+    def is_job(self) -> Mask:
+        """Mask of the records that are not marked for exclusion."""
+        return np.equal(self.why_not, 0)
+
+    def marking(self, mask: Mask, reason: str) -> TraceColumns:
+        """Return the trace, in which the jobs that a mask selects are marked for exclusion."""
+        reasons = (*self.reasons, reason)
+        marked = np.where(mask & self.is_job, len(reasons), self.why_not)
+        return replace(self, why_not=marked, reasons=reasons)
+
+    def without_marked(self) -> TraceColumns:
+        """Remove the marked records, with a note for each reason."""
+        trace = self
+        for number, reason in enumerate(self.reasons, 1):
+            trace = trace.keep(trace.why_not != number, reason)
+        return trace
+
+    def noting(self, note: str) -> TraceColumns:
+        """Return the trace with an additional note."""
+        return replace(self, notes=(*self.notes, note))
+
+
+_COLUMNS = (
+    "lines",
+    "ids",
+    "submit_s",
+    "start_s",
+    "requested",
+    "allocated",
+    "run_s",
+    "walltime_s",
+    "why_not",
+    "users",
+    "queues",
+)
+
+
+def counted(count: Any) -> str:
+    """Return a number of jobs in words.
+
+    >>> counted(1), counted(12)
+    ('1 job', '12 jobs')
+    """
+    return f"{int(count)} job" + ("s" if count != 1 else "")
+
+
+def _missing_run(trace: TraceColumns, missing: Mask) -> TraceColumns:
+    walltime_s = np.where(missing, trace.run_s + 1, trace.walltime_s)
+    note = f"{counted(missing.sum())} without walltime: the walltime was set to the run time + 1 s"
+    return replace(trace, walltime_s=walltime_s).noting(note)
+
+
+def _missing_none(trace: TraceColumns, missing: Mask) -> TraceColumns:
+    walltime_s = np.where(missing, np.nan, trace.walltime_s)
+    note = f"{counted(missing.sum())} without walltime: imported without walltime"
+    return replace(trace, walltime_s=walltime_s).noting(note)
+
+
+def _missing_drop(trace: TraceColumns, missing: Mask) -> TraceColumns:
+    return trace.keep(~missing, "no walltime")
+
+
+def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
+    """Raise walltimes above the run times, as the authors of the node-stealing paper do."""
+    walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
+    note = (
+        f"{counted(over.sum())} ran up to or over the walltime: the walltime was raised to the run "
+        "time + 1 s"
+    )
+    return replace(trace, walltime_s=walltime_s).noting(note)
+
+
+def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
+    # Batsim kills a job if run time and walltime are equal. Subtract 1 s, or half below 2 s.
+    below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
+    note = (
+        f"{counted(over.sum())} ran up to or over the walltime: the run time was shortened to "
+        "1 s less"
+    )
+    return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)
+
+
+def _drop_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
+    return trace.keep(~over, "ran up to or over the walltime")
+
+
+def _keep_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
+    return trace.noting(
+        f"{counted(over.sum())} ran over the walltime: Batsim will kill them at the walltime"
+    )
+
+
+Rule = Callable[[TraceColumns, Mask], TraceColumns]
+
+
+OVERRUN_RULES: dict[str, Rule] = {
+    "raise-walltime": _raise_walltime,
+    "clamp": _clamp,
+    "drop": _drop_overrun,
+    "keep": _keep_overrun,
+}
+
+
+MISSING_WALLTIME_RULES: dict[str, Rule] = {
+    "run": _missing_run,
+    "none": _missing_none,
+    "drop": _missing_drop,
+}
 
 
 class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,3 +547,38 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
 
 def _us(values_s: Floats) -> npt.NDArray[np.int64]:
     return np.rint(values_s * US_PER_S).astype(np.int64)
+
+
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])\Z")
+
+
+def month_bounds_s(month: str, tz: str) -> tuple[float, float]:
+    """Return the start of a month and of the next month, in seconds since the Unix epoch.
+
+    >>> month_bounds_s("1970-01", "UTC")
+    (0.0, 2678400.0)
+    """
+    match = _MONTH.match(month)
+    if not match or match[1] in {"0000", "9999"}:
+        raise InputError(f"invalid month {month!r}", expected="YYYY-MM, for example 2018-11")
+    year, number = int(match[1]), int(match[2])
+    first = datetime(year, number, 1, tzinfo=zone_of(tz))
+    after = datetime(year + number // 12, number % 12 + 1, 1, tzinfo=zone_of(tz))
+    return first.timestamp(), after.timestamp()
+
+
+def month_start_s(date_s: float, tz: str) -> float:
+    """Return midnight of the first day of the month that contains a date."""
+    date = datetime.fromtimestamp(date_s, zone_of(tz))
+    return datetime(date.year, date.month, 1, tzinfo=zone_of(tz)).timestamp()
+
+
+def in_months(
+    dates_s: npt.NDArray[np.float64], months: Sequence[str], tz: str
+) -> npt.NDArray[np.bool_]:
+    """Return a mask of the dates in any of the months."""
+    inside = np.zeros(len(dates_s), dtype=np.bool_)
+    for month in months:
+        first_s, after_s = month_bounds_s(month, tz)
+        inside |= (dates_s >= first_s) & (dates_s < after_s)
+    return inside

@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
 from rebat.workloads.build import delay_workload
-from rebat.workloads.flex import flex
+from rebat.workloads.flexible_load import flex
 
 Floats = npt.NDArray[np.float64]
 

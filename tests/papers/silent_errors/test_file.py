@@ -20,7 +20,7 @@ from rebat.models.silent_errors import (
 from rebat.papers.silent_errors.units import JobSetGrid
 from rebat.runs.reading import LARGEST_SEED
 from rebat.workloads.batsim_json import write_workload
-from rebat.workloads.day_sets import day_sets, read_day_sets
+from rebat.workloads.cluster_day import day_sets, read_day_sets
 from rebat.workloads.generate import synthetic
 from tests.papers.silent_errors.builders import CAMPAIGNS, MIRA, SMALL, rows, small, untraced
 

@@ -30,7 +30,7 @@ from rebat.models.silent_errors import (
     synthetic_jobs,
 )
 from rebat.papers.silent_errors.units import play
-from rebat.policies.priority_rules import ranks
+from rebat.policies.queue_order import ranks
 from rebat.workloads.batsim_json import write_workload
 from tests.campaign.builders import contents, n_run, run_here
 from tests.papers.silent_errors.builders import SMALL, means, rows, small

@@ -14,8 +14,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_pages, write_report
 from rebat.core.errors import InputError
 from rebat.models.batch import Batch, run_batch
-from rebat.models.failures.per_node_laws import Weibull
-from rebat.models.failures.series import system_mttf_s
+from rebat.models.failures.per_node_laws import Weibull, system_mttf_s
 from rebat.papers.common.claims import extreme
 from rebat.papers.torus import conventions
 from rebat.papers.torus.batches import Batches, batches

@@ -10,7 +10,7 @@ import pytest
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.figures.torus import DOWN, FREE
-from rebat.models.blocks import TorusBlocks
+from rebat.models.boxes import TorusBlocks
 from rebat.models.topology import Torus
 from rebat.papers.common.machine import owners
 from rebat.papers.common.runs_index import RunIndex, Setting

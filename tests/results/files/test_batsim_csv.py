@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rebat.core.csv_text import csv_field
+from rebat.core.formatting import csv_field
 from rebat.core.jobs import Job, Workload
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet

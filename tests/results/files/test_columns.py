@@ -10,10 +10,9 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rebat.core.csv_text import csv_line
+from rebat.core.formatting import csv_line
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Ragged
-from rebat.core.texts import Texts
+from rebat.core.table import Ragged, Texts
 from rebat.core.units import to_s
 from rebat.results.files.columns import (
     Column,

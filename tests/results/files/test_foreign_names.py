@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rebat
-from rebat.core.csv_text import guarded, name_field, original
+from rebat.core.formatting import guarded, name_field, original
 from rebat.core.jobs import Workload
-from rebat.models.failures.export import write_names
+from rebat.models.failures.outages import write_names
 from rebat.papers.common.judgement import CONTRADICTED
 from rebat.papers.common.page import html, markdown
 from rebat.results.files.timelines import read_timeline

@@ -11,9 +11,9 @@ import pytest
 
 import rebat
 from rebat.cli.main import main
-from rebat.core.csv_text import csv_field
 from rebat.core.errors import InputError
-from rebat.core.texts import Texts
+from rebat.core.formatting import csv_field
+from rebat.core.table import Texts
 from rebat.results.files.batsim_files import read_jobs
 from rebat.results.files.columns import Names, Reals, Seconds, Words
 from rebat.results.files.rows import Rows

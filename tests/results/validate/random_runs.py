@@ -12,7 +12,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import generate_events
-from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.renewal import Poisson
 from rebat.policies.presets import preset
 from rebat.runs.single import RunResult, simulate, write_run
 from rebat.runs.spec import CheckpointModel, Scenario, SilentErrors

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.campaign.batsched import VARIANTS, recorded
+from rebat.core.files import names
 from rebat.core.nodes import NodeSet
-from rebat.core.shipped import names
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent, in_order, read_events
 from rebat.results.files.batsim_csv import jobs_csv

@@ -15,8 +15,8 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.jobs import Workload
 from rebat.library.workloads import load_workload
-from rebat.records.mapping_file import detected_mapping, open_mapping, shipped_mappings
-from rebat.workloads.formats import detected
+from rebat.records.mapping import detected_mapping, open_mapping, shipped_mappings
+from rebat.workloads.importing import detected
 from tests.importing import read_table
 
 SEREN = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.library.advice.answer import (
     AnsweredQuestion,
     figure_of,

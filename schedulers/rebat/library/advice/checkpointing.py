@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.distinct import distinct
 from rebat.core.errors import InputError, short
 from rebat.core.files import open_text
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
+from rebat.core.table import distinct
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, parse_duration
 from rebat.models.checkpoint import PERIOD_FIELD, young_daly_period_s

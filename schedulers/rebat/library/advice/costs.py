@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.library.advice.answer import (
     AnsweredQuestion,
     Figure,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import rebat
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg

@@ -9,7 +9,7 @@ import msgspec
 
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.trace import Trace
+from rebat.models.failures.recorded import Trace
 from rebat.runs.spec import Scenario
 
 

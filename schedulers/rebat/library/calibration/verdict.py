@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.library.calibration.design import CalibratedRun
 from rebat.library.calibration.distance import (
     Nearness,

@@ -7,10 +7,10 @@ from collections import defaultdict
 from itertools import pairwise
 
 from rebat.core.attempts import INTERRUPTED, Cause
-from rebat.core.counted import counted
 from rebat.core.decisions import Reply
 from rebat.core.errors import RebatError
 from rebat.core.events import Message
+from rebat.core.formatting import counted
 from rebat.core.units import to_s
 from rebat.engine.engine import Scheduler
 from rebat.results.measures.jobs import JobRows

@@ -34,7 +34,7 @@ from rebat.library.policy_check.ring import on_ring
 from rebat.library.policy_check.watched import ViewChanged, Watched
 from rebat.policies.own import is_own
 from rebat.policies.own_policy import OwnPolicy, own_policy
-from rebat.policies.preset import Preset
+from rebat.policies.presets import Preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.session.session import Session

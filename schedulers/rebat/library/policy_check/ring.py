@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from rebat.policies.preset import Preset
-from rebat.policies.presets import preset
+from rebat.policies.presets import Preset, preset
 
 
 def on_ring(policy: str, n_nodes: int) -> Preset:

@@ -10,11 +10,17 @@ import msgspec
 
 from rebat.core.durations import RandomDuration
 from rebat.core.errors import InputError
-from rebat.core.recovery import HUNG, StageDurations, parse_stage
+from rebat.core.options import HUNG, StageDurations, parse_stage
 from rebat.core.units import MAX_SECONDS
-from rebat.models.ettr import TrainingJob, best_interval_s, ettr
-from rebat.models.ettr_levels import Levels, levels_ettr
-from rebat.models.ettr_tiers import TwoTiers, two_tier_ettr
+from rebat.models.ettr import (
+    Levels,
+    TrainingJob,
+    TwoTiers,
+    best_interval_s,
+    ettr,
+    levels_ettr,
+    two_tier_ettr,
+)
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.laws import parse_law
 from rebat.models.tiers import (

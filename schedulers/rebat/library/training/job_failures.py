@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rebat.core.durations import stream
 from rebat.core.nodes import NodeSet
-from rebat.core.recovery import HUNG, Recovery
-from rebat.core.streams import stream
+from rebat.core.options import HUNG, Recovery
 from rebat.core.units import US_PER_S
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.fleet import Fleet

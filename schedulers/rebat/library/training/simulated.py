@@ -10,7 +10,7 @@ from statistics import fmean
 import msgspec
 
 from rebat.core.jobs import Job, Workload
-from rebat.core.recovery import Recovery
+from rebat.core.options import Recovery
 from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
 from rebat.library.training.case import ONLY_JOB, TrainingCase

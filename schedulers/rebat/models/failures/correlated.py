@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.streams import stream
 from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import Law, Outage, check_span

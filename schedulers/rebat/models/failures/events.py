@@ -5,7 +5,21 @@ A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources"
 "timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
 with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
 If ``resources`` contains core numbers, rebat also writes, for example, ``"cores_per_node": 4``.
-Batsim ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
+Batsim ignores this field. The lines of Batsim 5 (`rebat.models.failures.events`) are read too.
+
+The order in which Batsim simulates the events of a file: by time, repairs before failures.
+
+Batsim sorts by time and type with C++'s ``std::sort``, which does not keep the order of equal
+elements. Two failures at the same time may therefore be in another order than in the file, as
+recorded messages show. This module reproduces the sort of GNU's standard library step by step:
+median-of-three quicksort down to 16 elements, then an insertion sort (introsort, Musser 1997).
+Introsort falls back to a heap sort after ``2 log2 n`` bad partitions. This module does not
+reproduce the fallback: equal elements then keep the order that they have after the last partition.
+
+Event files of Batsim 5: each line has a time and a text that Batsim forwards to the scheduler.
+
+rebat writes the JSON line of Batsim 4, without the time, as this text: ``{"type": "generic",
+"timestamp": 10, "data": "{\"type\":\"machine_unavailable\",\"resources\":\"0-4\"}"}``.
 """
 
 from __future__ import annotations
@@ -14,17 +28,17 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from rebat.core.batsim5 import line_of_five
+from rebat.core.batsim5 import GENERIC, line_of_five, line_to_five
 from rebat.core.cores import nodes_of, processors_of
 from rebat.core.errors import InputError, short
-from rebat.core.files import open_text, write_text
+from rebat.core.files import open_text, write_lines, write_text
+from rebat.core.jobs import batsim_number
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_s, to_us
-from rebat.models.failures.batsim_order import batsim_order
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
@@ -291,3 +305,134 @@ def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list
         )
         for event in events
     ]
+
+
+T = TypeVar("T")
+Key = tuple[int, int]
+
+SMALL = 16
+"""Maximum length of ranges that only the insertion sort sorts."""
+
+
+def batsim_order(items: Sequence[T], keys: Sequence[Key]) -> list[T]:
+    """Return the items sorted by their keys.
+
+    Items with equal keys have the order that Batsim uses.
+    """
+    if len(set(keys)) == len(keys):  # without equal keys every sort has the same result
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        return [items[i] for i in order]
+    pairs = [(key, i) for i, key in enumerate(keys)]
+    _quicksort(pairs, 0, len(pairs), 2 * max(len(pairs).bit_length() - 1, 0))
+    pairs.sort(key=lambda pair: pair[0])  # stable, like the final insertion sort
+    return [items[i] for _, i in pairs]
+
+
+Pairs = list[tuple[Key, int]]
+
+
+def _quicksort(pairs: Pairs, first: int, last: int, depth: int) -> None:
+    while last - first > SMALL:
+        if depth == 0:
+            return
+        depth -= 1
+        cut = _partition(pairs, first, last)
+        _quicksort(pairs, cut, last, depth)
+        last = cut
+
+
+def _partition(pairs: Pairs, first: int, last: int) -> int:
+    """Partition by the median of three. Return the start of the upper part."""
+    _median_first(pairs, first, first + 1, first + (last - first) // 2, last - 1)
+    pivot, low, high = pairs[first][0], first + 1, last
+    while True:
+        while pairs[low][0] < pivot:
+            low += 1
+        high -= 1
+        while pivot < pairs[high][0]:
+            high -= 1
+        if low >= high:
+            return low
+        _swap(pairs, low, high)
+        low += 1
+
+
+def _median_first(pairs: Pairs, to: int, a: int, b: int, c: int) -> None:
+    low, middle, high = (pairs[i][0] for i in (a, b, c))
+    if low < middle:
+        median = b if middle < high else c if low < high else a
+    else:
+        median = a if low < high else c if middle < high else b
+    _swap(pairs, to, median)
+
+
+def _swap(pairs: list[Any], i: int, j: int) -> None:
+    pairs[i], pairs[j] = pairs[j], pairs[i]
+
+
+def write_events5(events: Iterable[ExternalEvent], path: Path) -> None:
+    """Write an event file for Batsim 5, a line per event in the given order."""
+    write_lines(path, (msgspec.json.encode(_five(event)).decode() for event in events))
+
+
+def write_events4(events: Iterable[ExternalEvent], path: Path) -> None:
+    """Write an event file for Batsim 4, a line per event in the given order."""
+    write_lines(path, (msgspec.json.encode(_four(event)).decode() for event in events))
+
+
+def _four(event: ExternalEvent) -> dict[str, Any]:
+    """Return the JSON object of an event in Batsim 4's form."""
+    if isinstance(event, GenericEvent):
+        return {**event.data, "timestamp": batsim_number(event.at_us)}
+    kind = AVAILABLE if event.available else UNAVAILABLE
+    at_s = batsim_number(event.at_us)
+    cores = {"cores_per_node": event.cores_per_node} if event.cores_per_node else {}
+    cause = {"cause": event.cause} if event.cause else {}
+    return {"type": kind, "resources": str(event.nodes), "timestamp": at_s, **cores, **cause}
+
+
+def _five(event: ExternalEvent) -> dict[str, Any]:
+    return line_to_five(_four(event))
+
+
+def read_texts(path: Path, number: int) -> list[GenericEvent]:
+    """Read an event file for the engine, in the form of Batsim 4 or of Batsim 5.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or .gz.
+    number : int
+        Number of the file among Batsim's event files. It is part of the ids of the events.
+
+    Returns
+    -------
+    list of GenericEvent
+        Events in Batsim's order: sorted only by time. The fields of an event are ``id`` (like
+        ``ee0!3``) and the text ``data``.
+    """
+    events: list[ExternalEvent] = []
+    with open_text(Path(path)) as lines:
+        for place, line in enumerate(lines, 1):
+            if line.strip():
+                events.append(read_event(line, f"{path}:{place}"))
+    texts = texts_of(events, number)
+    return batsim_order(texts, [(text.at_us, 0) for text in texts])
+
+
+def texts_of(events: Iterable[ExternalEvent], number: int) -> list[GenericEvent]:
+    """Return the events of a file for the engine as in `read_texts`, in the given order."""
+    return [
+        GenericEvent(event.at_us, {"type": GENERIC, "id": f"ee{number}!{place}"} | _text(event))
+        for place, event in enumerate(events)
+    ]
+
+
+def _text(event: ExternalEvent) -> dict[str, Any]:
+    return {"data": _five(event)["data"]}
+
+
+def machine_events_in(files: Iterable[Sequence[ExternalEvent]]) -> list[MachineEvent]:
+    """Return the failures and repairs of several files, in order of time."""
+    events = [event for file in files for event in file if isinstance(event, MachineEvent)]
+    return sorted(events, key=lambda event: event.at_us)

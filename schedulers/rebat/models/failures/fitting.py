@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from rebat.core.counted import counted
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.formatting import counted
 from rebat.core.units import US_PER_S, to_us
 from rebat.models.failures.events import MachineEvent, check_alternation
 from rebat.models.failures.node_table import NodeTable

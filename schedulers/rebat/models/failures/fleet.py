@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
+from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.recovery import StageDurations, parse_stage
-from rebat.core.streams import stream
+from rebat.core.options import StageDurations, parse_stage
 from rebat.core.units import US_PER_S, to_s, to_us
 from rebat.models.ettr import DAY_S, failure_rate
 from rebat.models.failures.law import Law, Outage

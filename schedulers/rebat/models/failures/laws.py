@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure laws by name, and their command-line syntax: ``authors:mtbf=1h,downtime=1h``."""
+"""Failure laws by name, and their command-line syntax: ``authors:mtbf=1h,downtime=1h``.
+
+Failure laws of real machines by name: ``lanl-20`` is a law with fitted parameters.
+
+`scripts/fit_failure_models.py` fits parameters to published records, and writes them to
+``failure_events/models.toml``. ``failure_events/fleets.toml`` contains published parameters of
+training clusters.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +14,24 @@ import inspect
 import math
 import re
 import textwrap
+import tomllib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 from msgspec.structs import FieldInfo
 
 from rebat.core.errors import InputError, short, unknown_name
+from rebat.core.files import folder
 from rebat.core.units import parse_duration
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law, check_span, least_s
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
-from rebat.models.failures.poisson import Poisson
-from rebat.models.failures.prefab import Prefab, prefabs
-from rebat.models.failures.recorded import Recorded
-from rebat.models.failures.renewal import Renewal
-from rebat.models.failures.scaled import Scaled
-from rebat.models.failures.trace import Trace
+from rebat.models.failures.recorded import Recorded, Trace
+from rebat.models.failures.renewal import Poisson, Renewal, Scaled
 
 LAWS: dict[str, type[Law]] = {
     "authors": Authors,
@@ -178,3 +184,47 @@ _WIDTH = 78
 def _help_text(kind: type[Law]) -> str:
     text, _, _ = (inspect.getdoc(kind) or "").partition("\n\nExamples")
     return textwrap.indent(re.sub(r"_s : float$", " : duration", text, flags=re.MULTILINE), "  ")
+
+
+FILE = "models.toml"
+FLEETS = "fleets.toml"
+
+
+class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A failure law of a real machine.
+
+    Parameters
+    ----------
+    title : str
+        The machine, and the period of the record.
+    source : str
+        The record or the publication.
+    nodes : int
+        Number of nodes of the machine.
+    failures : int, optional
+        Number of failures of the machine in the record. Failures at the same time count once. None
+        if only a rate is published.
+    days : float, optional
+        Length of the record.
+    law : str
+        Name of the law in `laws.LAWS`.
+    parameters : dict of str to number or text
+        Parameters of the law. Durations are in seconds.
+    """
+
+    title: str
+    source: str
+    nodes: int
+    law: str
+    parameters: dict[str, float | str]
+    failures: int | None = None
+    days: float | None = None
+
+
+@cache
+def prefabs() -> dict[str, Prefab]:
+    """Return all failure laws of real machines, by name."""
+    rows: dict[str, Any] = {}
+    for file in (FILE, FLEETS):
+        rows |= tomllib.loads((folder("failure_events") / file).read_text())
+    return msgspec.convert(rows, dict[str, Prefab])

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine events as outages of single nodes, and outages as machine events."""
+"""Machine events as outages of single nodes, and outages as machine events or as a table."""
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 
+from rebat.core.files import write_text
+from rebat.core.formatting import csv_line
 from rebat.core.node_events import NodeEvents, Outages
 from rebat.core.nodes import NodeSet
-from rebat.core.units import FOREVER_US
+from rebat.core.units import FOREVER_US, to_s
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import Outage
 
@@ -89,3 +92,27 @@ def window(
     node, down_us, up_us = outages.at((outages.down_us < end_us) & (outages.up_us > begin_us))
     up_us = np.where(up_us < FOREVER_US, up_us - begin_us, up_us)
     return events_of_outages(Outages(node, np.maximum(down_us - begin_us, 0), up_us))
+
+
+def write_plain(events: Iterable[MachineEvent], path: Path) -> int:
+    """Write events as a table, one line per outage of a node, with times in seconds.
+
+    Returns
+    -------
+    int
+        Number of lines.
+    """
+    rows = sorted((down, node, up) for node, down, up in outages_of(events).rows())
+    lines = [f"{node},{_text(down)},{_text(up)}\n" for down, node, up in rows]
+    write_text(path, "node,down,up\n" + "".join(lines))
+    return len(lines)
+
+
+def _text(at_us: int) -> str:
+    return "" if at_us == FOREVER_US else repr(to_s(at_us)).removesuffix(".0")
+
+
+def write_names(names: Iterable[str], path: Path) -> None:
+    """Write the table of node numbers and names: ``node,name``."""
+    rows = [("node", "name"), *enumerate(names)]
+    write_text(path, "".join(map(csv_line, rows)))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from rebat.core.units import FOREVER_US
 from rebat.figures.torus import DOWN, FREE
-from rebat.models.blocks import TorusBlocks
+from rebat.models.boxes import TorusBlocks
 from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rebat.core.page_style import PAGE_STYLE
+from rebat.core.formatting import PAGE_STYLE
 from rebat.papers.common.judgement import TOO_FEW, Judgement
 from rebat.papers.common.parts import Report
 from rebat.results.intervals import FEWEST

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rebat.core.units import format_duration, to_s
 from rebat.figures.cores import cores_at_instants
-from rebat.models.blocks import TorusBlocks
+from rebat.models.boxes import TorusBlocks
 from rebat.models.topology import Torus
 from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture

@@ -8,7 +8,7 @@ from typing import Any
 
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Malleable, fields_of
+from rebat.core.traits import Malleable, fields_of
 from rebat.core.units import to_us
 from rebat.figures.gantt import gantt_svg
 from rebat.models.checkpoint import add_perfect

@@ -19,7 +19,7 @@ from rebat.models.silent_errors import (
 )
 from rebat.papers.common.kind import Document
 from rebat.runs.reading import convert
-from rebat.workloads.day_sets import read_day_sets
+from rebat.workloads.cluster_day import read_day_sets
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Probability = Annotated[float, msgspec.Meta(ge=0, lt=1)]

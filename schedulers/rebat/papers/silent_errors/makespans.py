@@ -25,7 +25,7 @@ from rebat.core.errors import InputError
 from rebat.core.files import read_text
 from rebat.models import resilient
 from rebat.models.silent_errors import lower_bounds
-from rebat.policies.priority_rules import priority_rule, ranks
+from rebat.policies.queue_order import priority_rule, ranks
 
 PAPER_RULES = ("LPT", "SPT", "HPA", "LPA", "LA", "SA")
 """The priority rules of Section 5.1 that need no random numbers."""
@@ -126,7 +126,7 @@ def makespans(
     heuristics : sequence of str
         ``R-LIST-0``, ``R-LIST-1``, ``R-LIST-<m>``, ``R-LIST-Q``, ``R-SHELF-B``, ``R-SHELF-NB``.
     rules : sequence of str
-        Keys of `rebat.policies.priority_rules.PRIORITY_RULES`.
+        Keys of `rebat.policies.queue_order.PRIORITY_RULES`.
     reservations : {'paper', 'easy_head', 'stale'}
         See `rebat.models.resilient.RESERVATIONS`.
     seed : int

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.streams import LARGEST_SEED
 from rebat.models import resilient
 from rebat.models.silent_errors import (
     PAPER_SCENARIOS,
@@ -34,7 +34,7 @@ from rebat.models.silent_errors import (
 from rebat.papers.common.kind import Document, Expansion, Kind
 from rebat.papers.silent_errors.job_sets import JobSet, Name, Positive, Probability, job_sets
 from rebat.papers.silent_errors.makespans import PAPER_RULES
-from rebat.policies.priority_rules import priority_rule, ranks
+from rebat.policies.queue_order import priority_rule, ranks
 from rebat.runs.reading import convert, nonempty
 from rebat.runs.unit import Unit, key_of
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rebat.core.units import format_duration, to_s
 from rebat.figures.torus import torus_instant
-from rebat.models.blocks import TorusBlocks
+from rebat.models.boxes import TorusBlocks
 from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
 from rebat.policies.presets import Preset

@@ -20,8 +20,7 @@ from rebat.core.units import format_duration
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.laws import name_of
 from rebat.models.failures.per_node import WeibullNodes
-from rebat.models.failures.per_node_laws import PerNodeLaw, Weibull
-from rebat.models.failures.series import system_mttf_s
+from rebat.models.failures.per_node_laws import PerNodeLaw, Weibull, system_mttf_s
 from rebat.models.topology import Torus
 from rebat.papers.common.kind import Document, Expansion, Kind
 from rebat.papers.torus.grid import FailureHorizon, runs

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rebat.contract import View
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Malleable
+from rebat.core.traits import Malleable
 
 
 class Member(msgspec.Struct):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from rebat.core.attempts import Attempt
-from rebat.core.shapes import Malleable, Shape
+from rebat.core.traits import Malleable, Shape
 from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_evenly, shrink_youngest
 from rebat.policies.malleable.members import Dependents, Member
 
@@ -70,8 +70,8 @@ def fixed(manager: Manager) -> SizeRule:
 
     A job that lost nodes continues on fewer nodes.
 
-    If each job requests its own spare nodes (see `rebat.workloads.own_spares`), this is the static
-    allocation of Figure 1a.
+    If each job requests its own spare nodes (see `rebat.workloads.flexible_load`), this is the
+    static allocation of Figure 1a.
     """
     return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 

@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.contract import Machine
-from rebat.core.counted import counted
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.kernels.box_free import LINEAR, LOWEST, line
 from rebat.kernels.box_sums import first_box, random_box
-from rebat.models.blocks import MIDPLANES, TorusBlocks
-from rebat.models.boxes import TIE, Boxes
+from rebat.models.boxes import MIDPLANES, TIE, Boxes, TorusBlocks
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.placement.hazards import Hazards

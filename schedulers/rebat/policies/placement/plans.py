@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from rebat.contract import Machine
-from rebat.models.blocks import Allotment, TorusBlocks
+from rebat.models.boxes import Allotment, TorusBlocks
 from rebat.policies.own import own_rule
 from rebat.policies.placement.choosers import Chooser, OwnChooser, lowest
 from rebat.policies.placement.chosen import ChosenPlan

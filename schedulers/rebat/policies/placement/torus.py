@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
-from rebat.models.blocks import Allotment, TorusBlocks
-from rebat.models.boxes import LISTS
+from rebat.models.boxes import LISTS, Allotment, TorusBlocks
 from rebat.policies.placement.boxes import BoxChooser, LeastHazard, Picker, Site, most_contact
 from rebat.policies.placement.hazards import ForesightOption, Hazards, assumed, believed
 from rebat.policies.placement.plans import Placement, PlacementOptions

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a list scheduler for boxes of a torus or blocks in a line: a fast `ChosenPlan`."""
+"""The plan of a list scheduler for boxes of a torus or blocks in a line: a fast `ChosenPlan`.
+
+A table contains the blocks in use or reserved. The timeline of free blocks follows from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,13 +18,13 @@ from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.kernels import box_plan
-from rebat.kernels.box_free import RANDOM
-from rebat.kernels.box_slots import NEVER
-from rebat.policies.placement.boxes import BoxChooser
+from rebat.kernels import box_plan, box_slots
+from rebat.kernels.box_free import LINEAR, RANDOM, Catalogue
+from rebat.kernels.box_plan import PlanRows
+from rebat.kernels.box_slots import NEVER, Slots
+from rebat.models.boxes import Steps, free_boxes
+from rebat.policies.placement.boxes import BoxChooser, Division
 from rebat.policies.placement.choosers import Request
-from rebat.policies.planning.box_timeline import BoxTimeline
-from rebat.policies.planning.box_volumes import Volumes
 from rebat.policies.planning.queue import SortedQueue
 
 Ints = npt.NDArray[np.int64]
@@ -267,3 +273,257 @@ class BoxPlan:
         nodes = self._nodes_of(taken.tobytes()).first(int(self._sizes[position]))
         self._rows_of[nodes] = row, taken
         return nodes
+
+
+Mask = npt.NDArray[np.bool_]
+Flags = npt.NDArray[np.uint8]
+
+
+class Choice(msgspec.Struct):
+    """The blocks that are free during a row, and the blocks that the caller chooses."""
+
+    free: Mask
+    taken: Flags
+
+
+class BoxTimeline:
+    """A table of the uses of blocks (rows), and its timeline (slots).
+
+    `kernels.box_plan` defines the rows, `kernels.box_slots` the slots.
+
+    A change of rows also changes the slots. If the slots are ``stale``, they are rebuilt before the
+    next access.
+    """
+
+    def __init__(self, n_blocks: int) -> None:
+        self._n_blocks = n_blocks
+        self._words = -(-n_blocks // 64)
+        self.rows = self._made(16)
+        self._unused = list(range(16))
+        self._slots = box_slots.empty_slots(64, n_blocks)
+        self._dead: Words = np.zeros(self._words, dtype=np.uint64)
+        self.stale = True
+
+    def _made(self, count: int) -> PlanRows:
+        start, end = np.zeros((2, count), dtype=np.int64)
+        return PlanRows(start, end, np.zeros((count, self._words), dtype=np.uint64))
+
+    # ---- sets of blocks
+
+    def packed(self, blocks: Flags) -> Words:
+        """Return the set of the blocks whose entry is not 0, as bits."""
+        words = np.zeros(self._words, dtype=np.uint64)
+        box_slots.pack(blocks, words)
+        return words
+
+    def unpacked(self, words: Words) -> Mask:
+        """Return, for each block, whether it is in a set: shape (blocks,)."""
+        blocks = np.zeros(self._n_blocks, dtype=np.uint8)
+        box_slots.unpack(words, blocks)
+        return blocks.view(np.bool_)
+
+    # ---- changes
+
+    def new_rows(self, count: int) -> Ints:
+        """Return the indices of unused rows."""
+        if len(self._unused) < count:
+            old, rows = len(self.rows.end), self.rows
+            self.rows = self._made(2 * old + count)
+            for new, before in zip(self.rows, rows, strict=True):
+                new[:old] = before
+            self._unused += range(old, len(self.rows.end))
+        return np.array([self._unused.pop() for _ in range(count)], dtype=np.int64)
+
+    def take(self, start_us: int, end_us: int, words: Words) -> int:
+        """Add a row for blocks in use, and return its index."""
+        row = int(self.new_rows(1)[0])
+        self.rows.start[row], self.rows.end[row], self.rows.mask[row] = start_us, end_us, words
+        self.stale = True
+        return row
+
+    def drop(self, rows: Ints) -> None:
+        """Delete rows."""
+        used = rows[self.rows.end[rows] != 0]
+        if not self.stale and len(used):
+            self.stale = bool((self.rows.mask[used] & self._dead).any())  # failed blocks
+        if not self.stale:
+            self._make_room(len(used))
+            for row in used.tolist():
+                start_us, end_us = int(self.rows.start[row]), int(self.rows.end[row])
+                box_plan.enter(self._slots, self.rows, row, start_us, end_us, False)
+        self.rows.end[rows] = 0
+        self._unused += rows.tolist()
+
+    def die(self, unusable: npt.NDArray[np.int32]) -> None:
+        """Set which blocks are unusable because of failures. Their entries are not 0."""
+        self._dead = self.packed((unusable != 0).view(np.uint8))
+        self.stale = True
+
+    def forget(self, now_us: int) -> None:
+        """Delete the slots before ``now_us``."""
+        if not self.stale:
+            box_slots.forget(self._slots, now_us)
+
+    # ---- reading
+
+    def ready(self, now_us: int, changes: int) -> Slots:
+        """Return the slots from ``now_us`` on, with space for ``changes`` added or removed rows."""
+        crowded = self._slots.n[0] > 64 + 3 * (len(self.rows.end) - len(self._unused))
+        if self.stale or crowded:
+            self._make_room(len(self.rows.end) + changes, rebuild=True)
+            box_slots.lay(
+                self._slots,
+                self.rows.start,
+                self.rows.end,
+                self.rows.mask,
+                self._dead,
+                now_us,
+                self._n_blocks,
+            )
+            self.stale = False
+        self._make_room(changes)
+        return self._slots
+
+    def _make_room(self, changes: int, rebuild: bool = False) -> None:
+        """Enlarge the arrays by two slots per change."""
+        n = 1 if rebuild else int(self._slots.n[0])
+        need = n + 2 * changes + 2
+        if need > len(self._slots.t):
+            more = box_slots.empty_slots(2 * need, self._n_blocks)
+            for new, old in zip(more, self._slots, strict=True):
+                new[: len(old)] = old
+            self._slots = more
+
+    @contextmanager
+    def out(self, row: int, now_us: int) -> Iterator[Choice]:
+        """Remove a row that begins now, and add it again with blocks that the caller chooses."""
+        slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
+        box_plan.enter(slots, self.rows, row, now_us, end_us, False)
+        words = np.zeros(self._words, dtype=np.uint64)
+        box_slots.taken_over(slots, 0, end_us, words)
+        choice = Choice(~self.unpacked(words), np.zeros(self._n_blocks, dtype=np.uint8))
+        yield choice
+        self.rows.mask[row] = self.packed(choice.taken)
+        box_plan.enter(slots, self.rows, row, now_us, end_us, True)
+
+
+Array = npt.NDArray[Any]
+
+REMEMBERED = 16
+"""Number of cached sets of busy blocks per volume.
+
+A cached set leaves no box of the volume free.
+"""
+
+
+class VolumeTable:
+    """An array that grows when rows are added. Only the first ``n`` rows are valid.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Shape of a row.
+    dtype : numpy type
+    """
+
+    def __init__(self, *shape: int, dtype: npt.DTypeLike = np.int64) -> None:
+        self.n = 0
+        self.array: Array = np.zeros((4, *shape), dtype)
+
+    def add(self, rows: npt.ArrayLike) -> None:
+        """Append rows."""
+        added = np.asarray(rows)
+        n = self.n + len(added)
+        if n > len(self.array):
+            more = np.zeros((2 * n, *self.array.shape[1:]), self.array.dtype)
+            more[: self.n] = self.array[: self.n]
+            self.array = more
+        self.array[self.n : n] = added
+        self.n = n
+
+
+class Volumes:
+    """The box volume (in blocks) for each requested number of nodes, and a catalogue of boxes.
+
+    Parameters
+    ----------
+    division : Division
+    rule : int
+        A rule of `kernels.box_free`.
+    """
+
+    def __init__(self, division: Division, rule: int) -> None:
+        self._division, self._rule = division, rule
+        self._index: Ints = np.full(division.blocks.of_nodes.n_nodes + 1, -1, dtype=np.int64)
+        self._indices: dict[int, int] = {}
+        torus = division.blocks.torus
+        self._steps, words, axes = Steps(torus), -(-torus.n_nodes // 64), len(torus.sizes)
+        self._tables: dict[str, VolumeTable] = {
+            "volume": VolumeTable(),
+            "program_of": VolumeTable(),
+            "program": VolumeTable(8),
+            "shapes_of": VolumeTable(),
+            "shapes": VolumeTable(axes),
+            "allowed": VolumeTable(words, dtype=np.uint64),
+            "ranks": VolumeTable(torus.n_nodes if rule == RANDOM else 0, dtype=np.int32),
+            "full": VolumeTable(REMEMBERED, words, dtype=np.uint64),
+            "next_full": VolumeTable(),
+        }
+        for name in ("program_of", "shapes_of"):
+            self._tables[name].add([0])
+        self._scratch: dict[str, Array] = {
+            "sets": np.zeros((1, 3 * words + 1), dtype=np.uint64),
+            "busy": np.zeros(torus.n_nodes, dtype=np.uint8),
+            "taken": np.zeros(torus.n_nodes, dtype=np.uint8),
+            "words": np.zeros(words, dtype=np.uint64),
+        }
+        self.catalogue = self._made()
+
+    def of(self, sizes: Ints) -> Ints:
+        """Return, for each size, the index of its volume in the catalogue.
+
+        Missing volumes are added.
+        """
+        indices: Ints = self._index[sizes]
+        if (indices < 0).any():
+            before = len(self._indices)
+            for size in np.unique(sizes[indices < 0]).tolist():
+                self._index[size] = self._place(size)
+            if len(self._indices) > before:
+                self.catalogue = self._made()
+            indices = self._index[sizes]
+        return indices
+
+    def _place(self, size: int) -> int:
+        blocks = self._division.blocks
+        linear = self._rule == LINEAR
+        volume = blocks.in_line_for(size) if linear else blocks.count_for(size)
+        if volume not in self._indices:
+            self._indices[volume] = len(self._indices)
+            self._add(volume)
+        return self._indices[volume]
+
+    def _add(self, volume: int) -> None:
+        """Add a volume, and its boxes, to the tables."""
+        tables, words = self._tables, len(self._steps.everything)
+        tables["volume"].add([volume])
+        tables["full"].add(np.full((1, REMEMBERED, words), ~np.uint64(0)))
+        tables["next_full"].add([0])
+        if self._rule == LINEAR:
+            return
+        search = free_boxes(self._division.boxes(volume), self._steps, self._rule == RANDOM)
+        for name in ("program", "shapes", "allowed", "ranks"):
+            tables[name].add(getattr(search, name))
+        for name in ("program", "shapes"):
+            tables[f"{name}_of"].add([tables[name].n])
+        if search.n_sets > len(self._scratch["sets"]):
+            self._scratch["sets"] = np.zeros((search.n_sets, 3 * words + 1), dtype=np.uint64)
+
+    def _made(self) -> Catalogue:
+        return Catalogue(
+            **{name: table.array for name, table in self._tables.items()},
+            **self._scratch,
+            inside=self._steps.inside,
+            everything=self._steps.everything,
+            sizes=np.array(self._division.blocks.torus.sizes),
+        )

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rebat.contract import Changes, Move, Proposal, Reject, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Malleable, Moldable
+from rebat.core.traits import Malleable, Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
 from rebat.policies.context import Context

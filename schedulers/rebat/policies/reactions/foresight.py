@@ -14,7 +14,16 @@ from typing import Annotated
 
 import numpy as np
 
-from rebat.contract import Drain, Move, News, Proposal, Stop, Undrain, View, When
+from rebat.contract import (
+    Drain,
+    Move,
+    News,
+    Proposal,
+    Stop,
+    Undrain,
+    View,
+    When,
+)
 from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet

@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebat.contract import End, News, Proposal, Reject, Release, Stop, View, Wake, When
+from rebat.contract import (
+    End,
+    News,
+    Proposal,
+    Reject,
+    Release,
+    Stop,
+    View,
+    Wake,
+    When,
+)
 from rebat.core.attempts import Cause
 
 TAG = "horizon"

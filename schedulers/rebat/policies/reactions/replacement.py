@@ -24,7 +24,7 @@ import numpy as np
 from rebat.contract import Move, News, Proposal, Requeue, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Moldable
+from rebat.core.traits import Moldable
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.malleable.managers import LENDERS

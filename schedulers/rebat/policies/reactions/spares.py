@@ -10,7 +10,7 @@ import numpy as np
 from rebat.contract import Drain, Reject, Undrain, View
 from rebat.core.attempts import SPARE, Attempt
 from rebat.core.nodes import NodeSet
-from rebat.core.shapes import Moldable
+from rebat.core.traits import Moldable
 from rebat.policies.context import Context
 
 

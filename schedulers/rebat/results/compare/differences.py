@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rebat.core.csv_text import name_field
+from rebat.core.formatting import name_field
 from rebat.core.units import to_s
 from rebat.results.compare.schedules import QUANTITIES, Comparison, Pair
 from rebat.results.files.batsim_files import JobRecord

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rebat.core.counted import counted
+from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.units import format_duration, to_s
 from rebat.results.compare.parting import Ends, Knowledge, Parting, PolicyChoice

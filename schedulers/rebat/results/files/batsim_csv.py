@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.csv_text import csv_field
+from rebat.core.formatting import csv_field
 from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.core.units import US_PER_S, to_s

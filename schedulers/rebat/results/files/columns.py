@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.csv_text import name_field
-from rebat.core.table import Ragged
-from rebat.core.texts import Texts
+from rebat.core.formatting import name_field
+from rebat.core.table import Ragged, Texts
 from rebat.core.units import US_PER_S, to_s
 from rebat.kernels import csv_rows
 from rebat.kernels.jit import is_ready

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.csv_text import original
 from rebat.core.errors import InputError, short
+from rebat.core.formatting import original
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.results.files.tables import is_parquet, row_reader
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import job_name
-from rebat.core.csv_text import name_field
-from rebat.core.recovery import STAGES
-from rebat.core.texts import Texts
+from rebat.core.formatting import name_field
+from rebat.core.options import STAGES
+from rebat.core.table import Texts
 from rebat.core.units import to_s
 from rebat.results.files.columns import (
     Column,

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from rebat.core.errors import unknown_name
-from rebat.core.files import atomic_path, open_text, write_bytes
-from rebat.core.parquet import arrow, opened
-from rebat.core.texts import Texts
+from rebat.core.files import arrow, atomic_path, open_text, opened, write_bytes
+from rebat.core.table import Texts
 from rebat.results.files.columns import (
     Column,
     Columns,

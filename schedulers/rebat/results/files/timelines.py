@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
-from rebat.core.sizes import MAX_NODES
 from rebat.results.files.recorded import source_of
 from rebat.results.files.rows import Int, Rows
 from rebat.results.files.run_csv import HOLD_COLUMNS

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from rebat.core.table import Table
 from rebat.core.units import US_PER_S
-from rebat.models.blocks import Allotment
+from rebat.models.boxes import Allotment
 from rebat.results.measures.platform import Window, free_steps
 from rebat.results.measures.steps import Steps, lengths_within
 from rebat.session.ledger import AttemptRecord, Ledger

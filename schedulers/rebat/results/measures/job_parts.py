@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.recovery import HUNG
+from rebat.core.options import HUNG
 from rebat.results.measures.recoveries import work_us
 from rebat.session.ledger import AttemptRecord, Ledger
 

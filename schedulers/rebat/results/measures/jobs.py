@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause
-from rebat.core.distinct import first_rows
-from rebat.core.table import Table
-from rebat.core.texts import Texts
+from rebat.core.table import Table, Texts, first_rows
 from rebat.core.traits import OWNERS
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.sharing import widths

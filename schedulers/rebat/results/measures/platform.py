@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import OVER, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.models.checkpoint import Accounting
-from rebat.models.checkpoint_times import Patterns, checkpoint_times_us
+from rebat.models.checkpoint import Accounting, Patterns, checkpoint_times_us
 from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
 from rebat.results.measures.steps import Steps, lengths_within, steps_of

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rebat.core.attempts import OVER, SECOND_ORDER
 from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.models.checkpoint_times import Patterns, checkpoint_time_us, checkpoint_times_us
+from rebat.models.checkpoint import Patterns, checkpoint_time_us, checkpoint_times_us
 from rebat.results.measures.sharing import dot
 from rebat.session.ledger import AttemptRecord, Ledger
 

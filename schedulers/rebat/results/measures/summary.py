@@ -16,7 +16,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
 from rebat.core.units import parse_duration, to_us
-from rebat.models.blocks import Allotment
+from rebat.models.boxes import Allotment
 from rebat.models.checkpoint import Accounting
 from rebat.models.power import NodePower
 from rebat.results.measures.backlog import Backlog, backlog

@@ -12,7 +12,7 @@ import msgspec
 from rebat.core.attempts import split_attempt
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
-from rebat.core.shapes import shape_of
+from rebat.core.traits import shape_of
 from rebat.models.checkpoint import checkpointing_of, work_in_us
 from rebat.models.speedup import run_us, speedup_of
 from rebat.results.files.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord

@@ -6,19 +6,25 @@ To add a format, write a module with a reader and add a row to this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.models.failures.records.detect import AUTO, EVENTS, detected
 from rebat.models.failures.records.mira import Maintained, mira_record
-from rebat.models.failures.records.node_fail import read_node_fail
 from rebat.models.failures.records.record import Record, record_of
-from rebat.models.failures.records.slurm import EventOptions, read_sacctmgr
-from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_merged
+from rebat.models.failures.records.slurm import (
+    SLURMD_TIMEOUT_S,
+    EventOptions,
+    read_merged,
+    read_node_fail,
+    read_sacctmgr,
+)
+from rebat.records import detect
+from rebat.records.detect import AUTO, EVENTS, FTA, LANL, MIRA_RAS, PLAIN, SACCT, SACCTMGR
 from rebat.records.down_table import read_down_table
 from rebat.records.fta import read_fta
 from rebat.records.lanl import read_lanl
@@ -168,3 +174,38 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
             option = f"--{name.removesuffix('_s').replace('_', '-')}"
             raise InputError(f"has no effect with --format {form}", option, f"--format {takers}")
     return FORMATS[form].read(path, options)
+
+
+__all__ = ["AUTO", "EVENTS", "detected", "rejecting_records"]
+
+DETECTED = (LANL, MIRA_RAS, FTA, SACCTMGR, SACCT, PLAIN, EVENTS)
+"""The formats that are detected."""
+
+
+def detected(path: Path) -> str:
+    """Return the format of a failure record, or `EVENTS`."""
+    form = detect.detected(path)
+    if form not in DETECTED:
+        expected = "a record in a known format, or its format with --format"
+        raise InputError("its format is not recognised", str(path), expected)
+    return form
+
+
+@contextmanager
+def rejecting_records(path: Path) -> Iterator[None]:
+    """Read an event file in the block. If this fails because it is a record, the error says so."""
+    try:
+        yield
+    except InputError:
+        form = _detected_or_none(path)
+        if form in (None, EVENTS):
+            raise
+        expected = "an event file; 'rebat failures import' reads failure records"
+        raise InputError(f"is a failure record ({form})", str(path), expected) from None
+
+
+def _detected_or_none(path: Path) -> str | None:
+    try:
+        return detected(path)
+    except InputError:
+        return None

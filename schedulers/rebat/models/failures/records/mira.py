@@ -23,8 +23,7 @@ from rebat.core.errors import InputError
 from rebat.core.node_events import Outages
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
-from rebat.models.blocks import MIDPLANES, TorusBlocks
-from rebat.models.boxes import Ints
+from rebat.models.boxes import MIDPLANES, Ints, TorusBlocks
 from rebat.models.failures.law import Outage, check_span, events_of
 from rebat.models.failures.outages import events_of_outages, merged_events, outages_of
 from rebat.models.failures.records.record import Record, record_of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text fields of CSV files, protected from evaluation by spreadsheets.
+"""Texts of files and pages: nouns with numbers, text fields of CSV, and the style of pages.
 
 A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, possibly after a tab
 or a carriage return. An apostrophe at the beginning (a *guard*) prevents the evaluation. Numbers
@@ -12,6 +12,16 @@ import csv
 import io
 import re
 from collections.abc import Iterable
+
+
+def counted(count: int, noun: str, several: str = "") -> str:
+    """Return a count with its noun. The plural is ``several``, by default the noun with an "s".
+
+    >>> counted(1, "job"), counted(12, "job"), counted(0, "policy", "policies")
+    ('1 job', '12 jobs', '0 policies')
+    """
+    return f"{count} {noun if count == 1 else several or noun + 's'}"
+
 
 _SPECIAL = re.compile(r'[",\r\n]')
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -60,3 +70,14 @@ def csv_line(values: Iterable[object]) -> str:
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", text) is not None
+
+
+PAGE_STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 0 auto;
+  padding: 0 1rem }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+.wide, .figure { overflow-x: auto; background:
+  linear-gradient(90deg, Canvas 30%, transparent) local 0 0 / 3rem 100% no-repeat,
+  linear-gradient(270deg, Canvas 30%, transparent) local 100% 0 / 3rem 100% no-repeat,
+  linear-gradient(90deg, #8888, transparent) 0 0 / 1rem 100% no-repeat,
+  linear-gradient(270deg, #8888, transparent) 100% 0 / 1rem 100% no-repeat }"""
+"""Style of body and tables. A shadow at the side of a table or figure shows that it can scroll."""
