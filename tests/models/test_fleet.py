@@ -270,8 +270,8 @@ def test_same_seed_same_failures():
     ("text", "error"),
     [
         ("fleet:rate=0", "rate: is 0 .expected a number above 0"),
-        ("fleet:rate=1,causes=gpu=1+gpu=2", "'gpu=2' is not the weight of a cause"),
-        ("fleet:rate=1,causes=gpu=-1", "'gpu=-1' is not the weight"),
+        ("fleet:rate=1,causes=gpu=1+gpu=2", "'gpu=2' is not a weight of a cause"),
+        ("fleet:rate=1,causes=gpu=-1", "'gpu=-1' is not a weight"),
         ("fleet:rate=1,lemons=2", "lemons: is 2"),
         ("fleet:rate=1,shape=0", "shape: is 0 .expected 0.1 to 100"),
         ("fleet:rate=1,rack=0", "rack: is 0"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -145,3 +146,42 @@ def tagged(value: Any, field: str, kinds: Mapping[str, type[U]], noun: str) -> U
         return msgspec.convert(value, kinds[kind])
     except msgspec.ValidationError as error:
         raise InputError(f"{noun}: {error}", expected=f"an object with {field} {kind!r}") from None
+
+
+def name_and_values(text: str, form: str | None = None) -> tuple[str, dict[str, str]]:
+    """Return the name and the values in a text ``NAME:KEY=VALUE,KEY=VALUE``.
+
+    >>> name_and_values("poisson:mtbf=1h,downtime=10min")
+    ('poisson', {'mtbf': '1h', 'downtime': '10min'})
+    """
+    name, _, pairs = text.partition(":")
+    values: dict[str, str] = {}
+    for part in pairs.split(",") if pairs else ():
+        key, equals, value = part.partition("=")
+        if not equals or not value:
+            raise InputError(f"{part!r} is not PARAMETER=VALUE", expected=form)
+        if key in values:
+            raise InputError(f"parameter {key} has two values", expected=form)
+        values[key] = value
+    return name, values
+
+
+def weights_of(text: str, separator: str) -> dict[str, float]:
+    """Return the positive weights in a text such as ``gpu=148+nic=7``.
+
+    >>> weights_of("1:3+32:1", ":")
+    {'1': 3.0, '32': 1.0}
+    """
+    weights: dict[str, float] = {}
+    for part in text.split("+"):
+        name, _, number = part.partition(separator)
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = -1.0
+        if not name or name in weights or not 0 < weight < math.inf:
+            raise InputError(
+                f"{part!r} is not a weight", expected=f"NAME{separator}WEIGHT, above 0"
+            )
+        weights[name] = weight
+    return weights

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.declared import name_and_values
 from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
@@ -181,22 +182,17 @@ def generator(text: str) -> Callable[[int], Workload]:
     >>> generator("torus-load:load=60,days=2")(0).n_nodes
     4096
     """
-    name, _, options_text = text.partition(":")
+    name, values = name_and_values(text)
     if name not in NAMES:
         raise unknown_name("generator", name, NAMES)
-    parts = options_text.split(",") if options_text else []
-    pairs = [part.partition("=")[::2] for part in parts]
     kind, make = OPTIONS.get(name, (msgspec.Struct, None))
-    fields = kind.__struct_fields__
-    for key, value in pairs:
-        if key not in fields:
-            raise unknown_name(f"option of {name}", key, fields)
-        if not value or [k for k, _ in pairs].count(key) > 1:
-            raise InputError(f"{text!r}: expected exactly one value for {key}")
+    for key in values:
+        if key not in kind.__struct_fields__:
+            raise unknown_name(f"option of {name}", key, kind.__struct_fields__)
     if make is None:
         return GENERATORS[name]
     try:
-        options = msgspec.convert(dict(pairs), kind, strict=False)
+        options = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"{text!r}: {error}", expected="valid values") from None
     return lambda seed: make(seed, options)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
+from rebat.core.declared import weights_of
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -335,15 +336,7 @@ def _exponential_hits(rates: Floats, rng: Generator) -> Iterator[tuple[int, int]
 @lru_cache
 def _weights(causes: str) -> dict[str, float]:
     """Return the weight of each cause in ``gpu=148+nic=7``, or raise InputError."""
-    weights: dict[str, float] = {}
-    for part in causes.split("+"):
-        cause, _, text = part.partition("=")
-        try:
-            weight = float(text)
-        except ValueError:
-            weight = -1.0
-        if not cause or cause in weights or not 0 < weight < math.inf:
-            expected = "CAUSE=WEIGHT joined by +, each cause once, weights above 0: gpu=148+nic=7"
-            raise InputError(f"{part!r} is not the weight of a cause", "causes", expected)
-        weights[cause] = weight
-    return weights
+    try:
+        return weights_of(causes, "=")
+    except InputError as error:
+        raise InputError(f"{error.problem} of a cause", "causes", "such as gpu=148+nic=7") from None

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo
 
+from rebat.core.declared import name_and_values
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import folder
 from rebat.core.units import parse_duration
@@ -132,16 +133,8 @@ def parse_law(text: str) -> Law:
     >>> parse_law("poisson:mtbf=1h,downtime=10min")
     Poisson(mtbf_s=3600.0, downtime_s=600.0)
     """
-    name, _, assignments = text.partition(":")
-    form = form_of(name)  # raises InputError if the name is unknown
-    values: dict[str, str] = {}
-    for part in assignments.split(",") if assignments else ():
-        key, equals, value = part.partition("=")
-        if not equals or not value:
-            raise InputError(f"{part!r} is not PARAMETER=VALUE", expected=form)
-        if key in values:
-            raise InputError(f"parameter {key} has two values", expected=form)
-        values[key] = value
+    form = form_of(text.partition(":")[0])  # raises InputError if the name is unknown
+    name, values = name_and_values(text, form)
     return make_law(name, values)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from rebat.core.declared import weights_of
 from rebat.core.durations import stream
 from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
@@ -261,19 +262,14 @@ def _weights(text: str) -> tuple[list[int], list[float]]:
     >>> _weights("1:3+32:1")
     ([1, 32], [0.75, 0.25])
     """
-    pairs = [part.partition(":") for part in text.split("+")]
     try:
-        sizes, weights = [int(size) for size, _, _ in pairs], [float(of) for *_, of in pairs]
-    except ValueError:
-        raise _invalid(text) from None
-    valid = all(size > 0 for size in sizes) and all(0 < of < math.inf for of in weights)
-    if not valid or len(set(sizes)) < len(sizes):
-        raise _invalid(text)
-    return sizes, [weight / sum(weights) for weight in weights]
-
-
-def _invalid(text: str) -> InputError:
-    return InputError(f"is {short(text)}", "groups", "SIZE:WEIGHT+SIZE:WEIGHT..., like 1:50+32:45")
+        weights = {int(size): weight for size, weight in weights_of(text, ":").items()}
+    except (ValueError, InputError):
+        weights = {}
+    if not weights or min(weights) < 1:
+        expected = "SIZE:WEIGHT+SIZE:WEIGHT..., like 1:50+32:45"
+        raise InputError(f"is {short(text)}", "groups", expected)
+    return [*weights], [weight / sum(weights.values()) for weight in weights.values()]
 
 
 def _drawn(seed: int, sizes: list[int], weights: list[float]) -> Iterator[int]:
