@@ -52,10 +52,10 @@ def test_equals_what_was_recorded_on_traces(policy: str, name: str) -> None:
 def check_equal(theirs: JobsFile, workload: Path, policy: str) -> None:
     """Check that every job has the same state, times and nodes."""
     result = compare(theirs, embedded(read_workload(workload), policy))
-    assert len(result.pairs) == len(theirs.records)
-    apart = [pair.key for pair in result.differing]
+    assert len(result.keys) == len(theirs.records)
+    apart = [result.keys[at] for at in result.differing]
     assert result.same(allocations=True), (
-        f"{policy} on {workload.name}: of {len(result.pairs)} jobs {result.other_nodes} have other "
+        f"{policy} on {workload.name}: of {len(result.keys)} jobs {result.other_nodes} have other "
         f"nodes and {len(apart)} another time or state: {apart[:3]}"
     )
 

@@ -217,9 +217,9 @@ def _save(results: dict[str, Comparison], out: Path | None, force: bool) -> None
 
 def _verdict(result: Comparison, allocations: bool) -> str:
     if result.same(allocations):
-        return f"The runs are equal: {counted(len(result.pairs), 'job')}."
+        return f"The runs are equal: {counted(len(result.keys), 'job')}."
     parts = [
-        f"{len(result.differing)} of {len(result.pairs)} common jobs have different times or states"
+        f"{len(result.differing)} of {len(result.keys)} common jobs have different times or states"
     ]
     parts += [f"{result.other_nodes} have different nodes"] * allocations
     alone = len(result.only_a) + len(result.only_b)
@@ -229,7 +229,7 @@ def _verdict(result: Comparison, allocations: bool) -> str:
 
 def _lines(result: Comparison, allocations: bool) -> list[str]:
     counts = (
-        f"{counted(len(result.pairs), 'job')} in both runs, {len(result.only_a)} only in A, "
+        f"{counted(len(result.keys), 'job')} in both runs, {len(result.only_a)} only in A, "
         f"{len(result.only_b)} only in B"
     )
     lines = [counts, *_spread_lines(result)]

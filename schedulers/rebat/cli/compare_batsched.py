@@ -85,7 +85,7 @@ def batsched_record(compared: Compared) -> dict[str, Any]:
 def verdict(compared: Compared) -> str:
     """Return a line with the preset, the source of Batsched's schedule and the differences."""
     policy, source, result = compared
-    n_jobs = len(result.pairs)
+    n_jobs = len(result.keys)
     if result.same(allocations=True):
         outcome = f"equal, {counted(n_jobs, 'job')} with the same states, times and nodes"
     else:

@@ -15,7 +15,8 @@ from rebat.core.decisions import Reply
 from rebat.core.errors import unknown_name
 from rebat.core.events import Message
 from rebat.core.units import US_PER_S
-from rebat.results.measures.jobs import lost_us
+from rebat.results.measures.jobs import losses_us, lost_us
+from rebat.results.measures.nodetime import dot
 from rebat.session.session import Session
 
 US_PER_H = 3600 * US_PER_S
@@ -157,6 +158,6 @@ class Meter:
     def settle(self) -> Totals:
         """Return the totals at the end. They include losses that became known later."""
         attempts = self._session.ledger.attempts
-        self.totals.lost_node_us = sum(lost_us(r) * r.attempt.n_nodes for r in attempts)
+        self.totals.lost_node_us = dot(losses_us(attempts), attempts.column("n_nodes"))
         self._n_attempts = len(attempts)
         return self.totals

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rebat.core.units import to_s
+from rebat.core.units import US_PER_S
 from rebat.figures.canvas import COLOURS, new_figure, save, time_unit
 from rebat.results.compare.schedules import Comparison
 
@@ -23,26 +23,24 @@ def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path)
         Names of A and B.
     path : Path
     """
-    moved = [
-        (to_s(pair.a.start), to_s(gap))
-        for pair in comparison.pairs
-        if pair.a.start is not None and (gap := pair.difference_us("start")) is not None
-    ]
-    rows = [(pair.a.waiting, pair.b.waiting) for pair in comparison.pairs]
-    waits = [(to_s(a), to_s(b)) for a, b in rows if a is not None and b is not None]
+    starts, waits = (
+        (us := comparison.times_us[name]).T[~np.isnan(us).any(axis=0)] / US_PER_S
+        for name in ("start", "waiting")
+    )
     figure = new_figure(10, 3.8)
     left, right = figure.subplots(1, 2)
-    _moved(left, np.array(moved, dtype=float).reshape(-1, 2), labels)
-    _waits(right, np.array(waits, dtype=float).reshape(-1, 2), labels)
+    _moved(left, starts, labels)
+    _waits(right, waits, labels)
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.3)
     save(figure, path)
 
 
-def _moved(axis: Any, moved: Any, labels: tuple[str, str]) -> None:
-    (x_unit, x), (y_unit, y) = (time_unit(moved[:, column]) for column in (0, 1))
-    axis.scatter(moved[:, 0] / x, moved[:, 1] / y, s=6, color=COLOURS[0], alpha=0.6, linewidths=0)
+def _moved(axis: Any, starts: Any, labels: tuple[str, str]) -> None:
+    begin, delay = starts[:, 0], starts[:, 1] - starts[:, 0]
+    (x_unit, x), (y_unit, y) = time_unit(begin), time_unit(delay)
+    axis.scatter(begin / x, delay / y, s=6, color=COLOURS[0], alpha=0.6, linewidths=0)
     axis.axhline(0, color="black", linewidth=0.8)
     axis.set_xlabel(f"start in {labels[0]} ({x_unit})")
     axis.set_ylabel(f"delay of the start in {labels[1]} ({y_unit})")

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.errors import InputError
 from rebat.core.formatting import name_field
@@ -15,49 +18,10 @@ from rebat.results.comparison import MetricLine
 from rebat.results.files.batsim_files import JobRecord, JobsFile
 from rebat.results.metric import UNITS
 
+Floats = npt.NDArray[np.float64]
+
 QUANTITIES = ("start", "finish", "waiting", "flow")
 """The compared quantities of a job: two times (start, finish) and two durations."""
-
-
-class JobTimes(msgspec.Struct, frozen=True):
-    """State and times of a job in a table, in microseconds. A missing value is None."""
-
-    state: str
-    start: int | None
-    finish: int | None
-    waiting: int | None
-    flow: int | None
-    record: JobRecord
-
-
-class Pair(msgspec.Struct, frozen=True):
-    """A job that is in both tables."""
-
-    key: str
-    a: JobTimes
-    b: JobTimes
-
-    def difference_us(self, quantity: str) -> int | None:
-        """Return B minus A in microseconds, or None if a value is missing."""
-        a_us, b_us = getattr(self.a, quantity), getattr(self.b, quantity)
-        return None if a_us is None or b_us is None else b_us - a_us
-
-    @property
-    def same_state(self) -> bool:
-        """Whether the final state is the same, and the job ran in both tables or in neither."""
-        return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
-
-    @property
-    def same_nodes(self) -> bool:
-        """Whether the job ran on the same nodes."""
-        return self.a.record.nodes == self.b.record.nodes
-
-    def differs(self, tolerance_us: float) -> bool:
-        """Return whether the final states differ, or times differ by more than the tolerance."""
-        gaps = (self.difference_us(quantity) for quantity in QUANTITIES)
-        return not self.same_state or any(
-            abs(gap) > tolerance_us for gap in gaps if gap is not None
-        )
 
 
 class DifferenceSpread(msgspec.Struct, frozen=True):
@@ -81,30 +45,36 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The jobs that are in both tables A and B or in only one, and their differences."""
+    """The jobs that are in both tables A and B or in only one, and their differences.
 
-    pairs: list[Pair]
+    Attributes
+    ----------
+    keys, a, b : list
+        Ids and rows of the jobs that are in both tables.
+    times_us : dict
+        For each of `QUANTITIES`, an array of shape (2, n) with the values of these jobs in A and B.
+        Missing values are NaN.
+    differing : list of int
+        Positions of the jobs whose final state differs, or whose times differ by more than the
+        tolerance.
+    other_states, other_nodes : int
+        Numbers of jobs with different final states, and of jobs that ran on different nodes. The
+        state also differs if the job ran in only one of the tables.
+    """
+
+    keys: list[str]
+    a: list[JobRecord]
+    b: list[JobRecord]
     only_a: list[JobRecord]
     only_b: list[JobRecord]
     tolerance_us: float
+    times_us: dict[str, Floats]
+    differing: list[int]
+    other_states: int
+    other_nodes: int
     spreads: dict[str, DifferenceSpread]
     first: Divergence | None
     metrics: list[MetricLine]
-
-    @property
-    def differing(self) -> list[Pair]:
-        """The jobs whose final state differs, or whose times differ by more than the tolerance."""
-        return [pair for pair in self.pairs if pair.differs(self.tolerance_us)]
-
-    @property
-    def other_states(self) -> int:
-        """The number of jobs with different final states."""
-        return sum(not pair.same_state for pair in self.pairs)
-
-    @property
-    def other_nodes(self) -> int:
-        """The number of jobs that ran on different nodes."""
-        return sum(not pair.same_nodes for pair in self.pairs)
 
     def same(self, allocations: bool = False) -> bool:
         """Return whether the tables are equal.
@@ -129,24 +99,46 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     """
     short = a.unique_ids and b.unique_ids
     in_a, in_b = _by_key(a, short), _by_key(b, short)
-    pairs = [_pair(key, in_a[key], in_b[key]) for key in in_a if key in in_b]
+    keys = [key for key in in_a if key in in_b]
     only_a = [record for key, record in in_a.items() if key not in in_b]
     only_b = [record for key, record in in_b.items() if key not in in_a]
-    if not pairs:
+    if not keys:
         raise InputError(f"has no job in common with {a.path}", str(b.path), "the same workload")
-    tolerance_us = tolerance_s * 1e6
-    spreads = {quantity: _spread(pairs, quantity, tolerance_us) for quantity in QUANTITIES}
+    of_a, of_b = [in_a[key] for key in keys], [in_b[key] for key in keys]
+    tolerance_us, times_us = tolerance_s * 1e6, _times_us(of_a, of_b)
+    gaps_us = {name: np.abs(np.diff(times, axis=0)[0]) for name, times in times_us.items()}
+    ran = ~np.isnan(times_us["start"])
+    other_state = (ran[0] != ran[1]) | [x.state != y.state for x, y in zip(of_a, of_b, strict=True)]
+    apart = {name: gaps > tolerance_us for name, gaps in gaps_us.items()}
+    differing = np.flatnonzero(np.any([other_state, *apart.values()], axis=0)).tolist()
+    differences: list[tuple[int, str, JobRecord | None, JobRecord | None]] = [
+        (_begin_us(record), record.key, record, None) for record in only_a
+    ]
+    differences += [(_begin_us(record), record.key, None, record) for record in only_b]
+    for at in differing:
+        at_us = min(_begin_us(of_a[at]), _begin_us(of_b[at]))
+        if ran[:, at].all() and not apart["start"][at]:
+            at_us = int(times_us["finish"][:, at].min())
+        differences.append((at_us, keys[at], of_a[at], of_b[at]))
+    first = min(differences, key=lambda item: item[:2], default=None)
     return Comparison(
-        pairs,
+        keys,
+        of_a,
+        of_b,
         only_a,
         only_b,
         tolerance_us,
-        {name: spread for name, spread in spreads.items() if spread is not None},
-        _first(a, b, pairs, only_a, only_b, tolerance_us),
-        _metrics(
-            [*(pair.a for pair in pairs), *map(_row, only_a)],
-            [*(pair.b for pair in pairs), *map(_row, only_b)],
-        ),
+        times_us,
+        differing,
+        int(other_state.sum()),
+        sum(x.nodes != y.nodes for x, y in zip(of_a, of_b, strict=True)),
+        {
+            name: _spread(gaps[known], apart[name])
+            for name, gaps in gaps_us.items()
+            if (known := ~np.isnan(gaps)).any()
+        },
+        first and Divergence(*first, running_at(a, first[0]), running_at(b, first[0])),
+        _metrics(times_us, [only_a, only_b]),
     )
 
 
@@ -159,57 +151,20 @@ def _by_key(table: JobsFile, short: bool) -> dict[str, JobRecord]:
     return {record.job_id if short else record.key: record for record in table.records}
 
 
-def _pair(key: str, a: JobRecord, b: JobRecord) -> Pair:
-    return Pair(key, _row(a, b.submit_us), _row(b, a.submit_us))
+def _times_us(a: Sequence[JobRecord], b: Sequence[JobRecord]) -> dict[str, Floats]:
+    """Return the `QUANTITIES` of jobs in two tables, with the submission times of either table."""
+    submit, start, finish = (
+        np.array([[getattr(record, name) for record in rows] for rows in (a, b)], dtype=float)
+        for name in ("submit_us", "start_us", "end_us")
+    )
+    submit = np.where(np.isnan(submit), submit[::-1], submit)
+    return dict(zip(QUANTITIES, (start, finish, start - submit, finish - submit), strict=True))
 
 
-def _row(record: JobRecord, submit_us: int | None = None) -> JobTimes:
-    submit = submit_us if record.submit_us is None else record.submit_us
-    start, finish = record.start_us, record.end_us
-    waiting = start - submit if start is not None and submit is not None else None
-    flow = finish - submit if finish is not None and submit is not None else None
-    return JobTimes(record.state, start, finish, waiting, flow, record)
-
-
-def _spread(pairs: Sequence[Pair], quantity: str, tolerance_us: float) -> DifferenceSpread | None:
-    gaps = [abs(gap) for pair in pairs if (gap := pair.difference_us(quantity)) is not None]
-    if not gaps:
-        return None
-    differing = sum(gap > tolerance_us for gap in gaps)
-    mean_s = sum(gaps) / len(gaps) / 1e6
-    return DifferenceSpread(len(gaps) - differing, differing, to_s(max(gaps)), mean_s)
-
-
-def _first(
-    a: JobsFile,
-    b: JobsFile,
-    pairs: Iterable[Pair],
-    only_a: Iterable[JobRecord],
-    only_b: Iterable[JobRecord],
-    tolerance_us: float,
-) -> Divergence | None:
-    differences: list[tuple[int, str, JobRecord | None, JobRecord | None]] = [
-        (_parting_us(pair, tolerance_us), pair.key, pair.a.record, pair.b.record)
-        for pair in pairs
-        if pair.differs(tolerance_us)
-    ]
-    differences += [(_begin_us(record), record.key, record, None) for record in only_a]
-    differences += [(_begin_us(record), record.key, None, record) for record in only_b]
-    if not differences:
-        return None
-    at_us, key, in_a, in_b = min(differences, key=lambda item: item[:2])
-    return Divergence(at_us, key, in_a, in_b, running_at(a, at_us), running_at(b, at_us))
-
-
-def _parting_us(pair: Pair, tolerance_us: float) -> int:
-    """Return the time at which the executions of a job first differ.
-
-    If the starts differ, this is the earlier start. Otherwise, it is the earlier finish.
-    """
-    gap = pair.difference_us("start")
-    if gap is None or abs(gap) > tolerance_us:
-        return min(_begin_us(pair.a.record), _begin_us(pair.b.record))
-    return min(us for us in (pair.a.finish, pair.b.finish) if us is not None)
+def _spread(gaps_us: Floats, apart: npt.NDArray[np.bool_]) -> DifferenceSpread:
+    n, differing = len(gaps_us), int(apart.sum())
+    mean_s = sum(map(int, gaps_us.tolist())) / n / 1e6
+    return DifferenceSpread(n - differing, differing, float(gaps_us.max()) / 1e6, mean_s)
 
 
 def _begin_us(record: JobRecord) -> int:
@@ -229,40 +184,37 @@ def running_at(table: JobsFile, at_us: int) -> list[JobRecord]:
     return sorted(running, key=lambda record: (record.start_us, record.key))
 
 
-def _metrics(a: Sequence[JobTimes], b: Sequence[JobTimes]) -> list[MetricLine]:
-    values_a, values_b = _summary(a), _summary(b)
+def _metrics(
+    times_us: Mapping[str, Floats], alone: Sequence[Sequence[JobRecord]]
+) -> list[MetricLine]:
+    """Return Batsim's metrics of both schedules. Every row counts as a job."""
+    values: dict[str, dict[str, float | None]] = {}
+    for side, (name, rows) in enumerate(zip("AB", alone, strict=True)):
+        further = _times_us(rows, rows)
+        start, finish, waiting, flow = (
+            np.append(times_us[quantity][side], further[quantity][side]) for quantity in QUANTITIES
+        )
+        known = ~np.isnan(flow)
+        waits_s, flows_s = (waiting[known] / 1e6).tolist(), (flow[known] / 1e6).tolist()
+        longer = finish > start
+        slowdowns = (flow[longer] / (finish - start)[longer])[known[longer]].tolist()
+        values[name] = {
+            "makespan": float(finish[~np.isnan(finish)].max(initial=0)) / 1e6,
+            "mean waiting time": _mean(waits_s),
+            "max waiting time": max(waits_s, default=None),
+            "mean turnaround": _mean(flows_s),
+            "max turnaround": max(flows_s, default=None),
+            "mean slowdown": _mean(slowdowns),
+        }
     lines = [
         MetricLine(
             name,
             "count" if name == "mean slowdown" else "time",
-            {"A": values_a[name], "B": values_b[name]},
+            {"A": value, "B": values["B"][name]},
         )
-        for name in values_a
+        for name, value in values["A"].items()
     ]
     return [line for line in lines if any(value is not None for value in line.values.values())]
-
-
-def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
-    """Return Batsim's metrics of a schedule (times in seconds). Every row counts as a job."""
-    ran = [row for row in rows if row.start is not None and row.finish is not None]
-    waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
-    flows = [to_s(row.flow) for row in ran if row.flow is not None]
-    slowdowns = [
-        row.flow / (row.finish - row.start)
-        for row in ran
-        if row.flow is not None
-        and row.finish is not None
-        and row.start is not None
-        and row.finish > row.start
-    ]
-    return {
-        "makespan": to_s(max((row.finish for row in ran if row.finish is not None), default=0)),
-        "mean waiting time": _mean(waits),
-        "max waiting time": max(waits, default=None),
-        "mean turnaround": _mean(flows),
-        "max turnaround": max(flows, default=None),
-        "mean slowdown": _mean(slowdowns),
-    }
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -281,32 +233,31 @@ COLUMNS = (
 
 def differences_csv(comparison: Comparison) -> str:
     """Return a row per differing job, sorted by start in A. Differences are B - A, in seconds."""
-    pairs = sorted(comparison.differing, key=lambda p: (p.a.start or 0, p.key))
-    lines = [",".join(COLUMNS), *(_pair_line(pair) for pair in pairs)]
-    lines += [_single_line(record, "A") for record in comparison.only_a]
-    lines += [_single_line(record, "B") for record in comparison.only_b]
+    both, times_us = comparison, comparison.times_us
+    starts_us = np.nan_to_num(times_us["start"][0])
+    lines = [",".join(COLUMNS)]
+    for at in sorted(both.differing, key=lambda at: (starts_us[at], both.keys[at])):
+        a, b = both.a[at], both.b[at]
+        cells = [name_field(both.keys[at]), "both"]
+        for of_a, of_b in (times_us[name][:, at].tolist() for name in QUANTITIES):
+            cells += [_cell(of_a), _cell(of_b), _cell(of_b - of_a)]
+        lines.append(",".join([*cells, a.state, b.state, str(int(a.nodes == b.nodes))]))
+    for table, records in (("A", both.only_a), ("B", both.only_b)):
+        side = table.lower()
+        for record in records:
+            cells_of = dict.fromkeys(COLUMNS, "") | {
+                "job_id": name_field(record.key),
+                "tables": table,
+                f"state_{side}": record.state,
+                f"start_{side}": _cell(record.start_us),
+                f"finish_{side}": _cell(record.end_us),
+            }
+            lines.append(",".join(cells_of.values()))
     return "\n".join(lines) + "\n"
 
 
-def _pair_line(pair: Pair) -> str:
-    cells = [name_field(pair.key), "both"]
-    for name in QUANTITIES:
-        values = getattr(pair.a, name), getattr(pair.b, name), pair.difference_us(name)
-        cells += [_cell(value) for value in values]
-    return ",".join([*cells, pair.a.state, pair.b.state, str(int(pair.same_nodes))])
-
-
-def _single_line(record: JobRecord, table: str) -> str:
-    """Return the row of a job that is in one table only. The other table's columns are empty."""
-    cells = dict.fromkeys(COLUMNS, "")
-    side = table.lower()
-    cells |= {"job_id": name_field(record.key), "tables": table, f"state_{side}": record.state}
-    cells |= {f"start_{side}": _cell(record.start_us), f"finish_{side}": _cell(record.end_us)}
-    return ",".join(cells.values())
-
-
-def _cell(us: int | None) -> str:
-    return "" if us is None else f"{to_s(us):.6f}"
+def _cell(us: float | None) -> str:
+    return "" if us is None or isnan(us) else f"{us / 1e6:.6f}"
 
 
 def comparison_facts(result: Comparison, allocations: bool) -> dict[str, Any]:
@@ -314,7 +265,7 @@ def comparison_facts(result: Comparison, allocations: bool) -> dict[str, Any]:
     return {
         "same": result.same(allocations),
         "tolerance_s": result.tolerance_us / 1e6,
-        "jobs": len(result.pairs),
+        "jobs": len(result.keys),
         "only_a": len(result.only_a),
         "only_b": len(result.only_b),
         "differing": len(result.differing),
@@ -331,38 +282,27 @@ def comparison_facts(result: Comparison, allocations: bool) -> dict[str, Any]:
             for name, spread in result.spreads.items()
         ],
         "first_difference": None if result.first is None else _divergence_facts(result.first),
-        "metrics": [_metric(line) for line in result.metrics],
+        "metrics": [
+            {
+                "metric": line.metric,
+                "unit": UNITS[line.unit],
+                "a": line.values["A"],
+                "b": line.values["B"],
+                "ratio": line.ratio("B", "A"),
+            }
+            for line in result.metrics
+        ],
     }
 
 
 def _divergence_facts(first: Divergence) -> dict[str, Any]:
-    return {
-        "at_s": to_s(first.at_us),
-        "job": first.key,
-        "a": None if first.a is None else _times(first.a),
-        "b": None if first.b is None else _times(first.b),
-        "running_a": _running(first.running_a),
-        "running_b": _running(first.running_b),
-    }
-
-
-def _times(record: JobRecord) -> dict[str, float | None]:
-    return {
-        "start_s": None if record.start_us is None else to_s(record.start_us),
-        "end_s": None if record.end_us is None else to_s(record.end_us),
-    }
-
-
-def _running(records: Sequence[JobRecord]) -> dict[str, Any]:
-    nodes = sum(len(record.nodes) for record in records)
-    return {"jobs": [record.job_id for record in records], "nodes": nodes}
-
-
-def _metric(line: MetricLine) -> dict[str, Any]:
-    return {
-        "metric": line.metric,
-        "unit": UNITS[line.unit],
-        "a": line.values["A"],
-        "b": line.values["B"],
-        "ratio": line.ratio("B", "A"),
-    }
+    facts: dict[str, Any] = {"at_s": to_s(first.at_us), "job": first.key}
+    for name, record in (("a", first.a), ("b", first.b)):
+        facts[name] = record and {
+            "start_s": None if record.start_us is None else to_s(record.start_us),
+            "end_s": None if record.end_us is None else to_s(record.end_us),
+        }
+    for name, records in (("running_a", first.running_a), ("running_b", first.running_b)):
+        nodes = sum(len(record.nodes) for record in records)
+        facts[name] = {"jobs": [record.job_id for record in records], "nodes": nodes}
+    return facts

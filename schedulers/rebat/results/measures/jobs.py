@@ -300,25 +300,29 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def losses_us(attempts: Table[AttemptRecord]) -> npt.NDArray[np.int64]:
-    """Return the lost run time (us) of each attempt (see `lost_us`)."""
-    lost_us = np.zeros(len(attempts), dtype=np.int64)
+    """Return the run time (us) of each unsuccessful attempt, minus recovery and kept progress."""
+    losses = np.zeros(len(attempts), dtype=np.int64)
     rows = np.flatnonzero(attempts.having("cause", *_LOSSES))
     if len(rows):
         names = ("start_us", "end_us", "useful_us", "lost_us", "checkpointing")
         start, end, useful, lost, codes = (attempts.column(name)[rows] for name in names)
         recoveries = [c.first_recovery_us if c else 0 for c in attempts.values("checkpointing")]
         recovery = np.array(recoveries, dtype=np.int64)[codes]
-        lost_us[rows] = np.maximum(0, end - start - recovery - (useful - lost))
-    return lost_us
+        losses[rows] = _lost_us(end - start, recovery, useful - lost)
+    return losses
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the run time (us) of an unsuccessful attempt, minus recovery and kept progress."""
+    """Return `losses_us` of an attempt that is not in a table."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-    progress = record.useful_us - record.lost_us
-    return max(0, record.end_us - record.start_us - recovery - progress)
+    run, kept = record.end_us - record.start_us, record.useful_us - record.lost_us
+    return int(_lost_us(run, recovery, kept))
+
+
+def _lost_us(run_us: Any, recovery_us: Any, kept_us: Any) -> Any:
+    return np.maximum(0, run_us - recovery_us - kept_us)
 
 
 SIZE_CLASSES: tuple[tuple[int, int], ...] = (
