@@ -55,7 +55,8 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
     partitions = list(dict.fromkeys(p for s in summaries.values() for p in s.partition_states))
     lines = []
     for row in CATALOGUE:
-        if row.only_with and not any(_any(values, row.only_with) for values in runs.values()):
+        needed = [of.get((name, None)) for of in runs.values() for name in row.only_with]
+        if needed and not any(needed):
             continue
         for instance, size_class in _instances(row, classes, partitions):
             values = {name: instance.compared(of, size_class) for name, of in runs.items()}
@@ -95,10 +96,6 @@ def _instances(
 
 def _values(summary: RunSummary) -> Values:
     return {(name, of): value for name, of, value in flat_metrics(as_json(summary))}
-
-
-def _any(values: Values, names: tuple[str, ...]) -> bool:
-    return any(values.get((name, None)) for name in names)
 
 
 def comparable_with(summary: RunSummary, other: RunSummary) -> bool:

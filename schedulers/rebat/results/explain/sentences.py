@@ -73,14 +73,6 @@ def lines(story: Story) -> list[str]:
 # ---- moments
 
 
-def _submitted(facts: Facts, attempt: int) -> str:
-    return f"The job is submitted; it needs {_nodes(facts['nodes'])}"
-
-
-def _planned(facts: Facts, attempt: int) -> str:
-    return f"It gets a reservation for {clock(facts['to_s'])}{_because(facts)}"
-
-
 def _moved(facts: Facts, attempt: int) -> str:
     before, now = facts["from_s"], facts["to_s"]
     close = clock(before) == clock(now) and before != now
@@ -90,10 +82,6 @@ def _moved(facts: Facts, attempt: int) -> str:
         return f"Its reservation moves {way}, {ends}{_because(facts)}"
     times = f"{facts['times']} times until {clock(facts['last_s'])}"
     return f"Its reservation moves {times}, {ends}{_because(facts, first=True)}"
-
-
-def _unplanned(facts: Facts, attempt: int) -> str:
-    return f"It loses its reservation for {clock(facts['from_s'])}{_because(facts)}"
 
 
 def _obstacle(facts: Facts, attempt: int) -> str:
@@ -117,10 +105,6 @@ def _obstacle(facts: Facts, attempt: int) -> str:
     return text
 
 
-def _reason(facts: Facts, attempt: int) -> str:
-    return f"The policy states: {facts['text'].rstrip('.')}"
-
-
 def _started(facts: Facts, attempt: int) -> str:
     name = f"Attempt {attempt}" if attempt else "The job"
     waited = f"after {span(facts['waited_s'])}" if facts["waited_s"] else "immediately"
@@ -142,12 +126,16 @@ def _ended(facts: Facts, attempt: int) -> str:
 
 
 SENTENCES: dict[str, Callable[[Facts, int], str]] = {
-    "submitted": _submitted,
-    "planned": _planned,
+    "submitted": lambda facts, _: f"The job is submitted; it needs {_nodes(facts['nodes'])}",
+    "planned": lambda facts, _: (
+        f"It gets a reservation for {clock(facts['to_s'])}{_because(facts)}"
+    ),
     "moved": _moved,
-    "unplanned": _unplanned,
+    "unplanned": lambda facts, _: (
+        f"It loses its reservation for {clock(facts['from_s'])}{_because(facts)}"
+    ),
     "obstacle": _obstacle,
-    "reason": _reason,
+    "reason": lambda facts, _: f"The policy states: {facts['text'].rstrip('.')}",
     "started": _started,
     "ended": _ended,
 }

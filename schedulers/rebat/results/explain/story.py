@@ -267,11 +267,10 @@ def grouped(moments: Iterable[Moment]) -> list[Moment]:
     others: list[Placed] = []
     for place, moment in enumerate(moments):
         (others if moment.kind == "obstacle" else moves).append((place, moment))
-    return [moment for _, moment in sorted([*_moves(moves), *_obstacles(others)], key=_place)]
-
-
-def _place(item: Placed) -> int:
-    return item[0]
+    return [
+        moment
+        for _, moment in sorted([*_moves(moves), *_obstacles(others)], key=lambda item: item[0])
+    ]
 
 
 def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:

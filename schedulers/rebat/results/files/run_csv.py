@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -164,34 +162,14 @@ def node_events_csv(ledger: Ledger) -> Iterator[str]:
         yield f"{to_s(at):.6f},{'rejuvenated' if up else 'failed'},{nodes}"
 
 
-def _line(values: Sequence[Any]) -> str:
+def _line(values: Iterable[Any]) -> str:
     """Return a row as text. Floats have six decimals, and None and NaN become empty fields."""
-    form, texts = _form(tuple(map(type, values)))
-    cells = list(values)
-    for place in texts:
-        cells[place] = name_field(str(cells[place]))
-    line = form % tuple(cells)
-    if "nan" in line and any(map(_is_nan, values)):
-        return _line([None if _is_nan(v) else v for v in values])
-    return line
+    return ",".join(map(_cell, values))
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and isnan(value)
-
-
-@cache
-def _form(kinds: tuple[type, ...]) -> tuple[str, list[int]]:
-    """Return the format string of a row of these types, and the positions of its texts."""
-    texts = [place for place, kind in enumerate(kinds) if not issubclass(kind, _PRINTED)]
-    return ",".join(map(_cell, kinds)), texts
-
-
-def _cell(kind: type) -> str:
-    if issubclass(kind, float):
-        return "%.6f"
-    return "%.0s" if kind is NoneType else "%s"
-
-
-_PRINTED = (int, float, NoneType)
-"""Types whose values cannot be formulas, so that spreadsheets do not evaluate them."""
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    return str(value) if isinstance(value, int) else name_field(str(value))

@@ -113,7 +113,9 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
     sizes = ledger.attempts.column("n_nodes")
     if not ledger.shared:
         return sizes
-    holds = _clipped(holds_of_attempts(ledger), window)
+    start_us, end_us, nodes = holds_of_attempts(ledger)
+    starts, ends = np.clip([start_us, end_us], *window).tolist()
+    holds = NodeIntervals(starts, ends, nodes)
     spans = zip(holds.start_us, holds.end_us, node_times(holds), sizes.tolist(), strict=True)
     return np.array(
         [node_us / (end - start) if end > start else size for start, end, node_us, size in spans],
@@ -138,15 +140,6 @@ def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
     intervals = sets.intervals.astype(np.int64)
     return NodeIntervals(
         start_us.tolist(), end_us.tolist(), [intervals[first : first + n] for first, n in rows]
-    )
-
-
-def _clipped(holds: NodeIntervals, window: tuple[int, int]) -> NodeIntervals:
-    first, last = window
-    return NodeIntervals(
-        [min(max(start, first), last) for start in holds.start_us],
-        [min(max(end, first), last) for end in holds.end_us],
-        holds.nodes,
     )
 
 

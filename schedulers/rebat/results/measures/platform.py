@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import OVER, Cause
-from rebat.core.nodes import Intervals, NodeSet
+from rebat.core.nodes import Intervals
 from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.boxes import Allotment
@@ -114,7 +114,7 @@ def platform_time(
         hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
         for hold, until in _holds(ledger)
     )
-    dead = sum(_overlap(down, up, first, last) for down, up in hung_on_dead(ledger))
+    dead = sum(max(0, min(up, last) - max(down, first)) for down, up in hung_on_dead(ledger))
     idle_us, idle_share = idle or idle_time(free_steps(ledger, n_nodes), window)
     return PlatformTime(
         total=n_nodes * (last - first) / US_PER_S,
@@ -279,10 +279,6 @@ Attempts that completed have no last part.
 """
 
 
-def _overlap(a: int, b: int, lo: int, hi: int) -> int:
-    return max(0, min(b, hi) - max(a, lo))
-
-
 def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
     """Yield each hold with its end."""
     for hold in ledger.holds:
@@ -434,18 +430,13 @@ def backlog(
     useful = ([*np.where(masks, us[0], 0)] for masks, us in zip(jobs, uses.us, strict=True))
     sums_us = node_us(*zip(useful, uses.width, strict=True))
     begin, submitted, end = (us / US_PER_S for us in sums_us)
-    return Backlog(begin, submitted, end, _nothing_waits(ledger, window))
-
-
-def _nothing_waits(ledger: Ledger, window: Window) -> float:
-    first, last = window
-    queued_us = ledger.attempts.column("queued_us")
-    start_us = ledger.attempts.column("start_us")
+    queued_us, start_us = map(ledger.attempts.column, ("queued_us", "start_us"))
     waited = np.flatnonzero(np.maximum(start_us, 0) > queued_us)
     times_us, by = from_to(queued_us[waited], start_us[waited])
     at, queued = steps_of(np.append(times_us, 0), np.append(by, 0))
-    nothing_us = lengths_within(at, window)[queued == 0]
-    return float(nothing_us.sum()) / (last - first) if last > first else 0.0
+    nothing_us = float(lengths_within(at, window)[queued == 0].sum())
+    nothing_waits = nothing_us / (last - first) if last > first else 0.0
+    return Backlog(begin, submitted, end, nothing_waits)
 
 
 ASLEEP = "sleep"
@@ -551,34 +542,18 @@ def energy(
 ) -> Energy:
     """Return the energy of the machine. The power of a node depends on its number of used cores."""
     lengths_s = of.length_us / US_PER_S
-    asleep_s, total_s = _drained_s(ledger, cores, window, ASLEEP), float(lengths_s.sum())
+    asleep_us = 0
+    for drain in ledger.drained:
+        if drain.why == ASLEEP:
+            until = window[1] if drain.until_us is None else min(drain.until_us, window[1])
+            asleep_us += max(0, until - max(drain.since_us, window[0])) * drain.nodes.size // cores
+    asleep_s, total_s = asleep_us / US_PER_S, float(lengths_s.sum())
     asleep = asleep_s / total_s if total_s else 0.0
     if power is None:
         return Energy(None, asleep)
     watts = power.empty_w + (power.full_w - power.empty_w) * of.used / cores
     joules = float(lengths_s @ watts) - asleep_s * (power.empty_w - power.asleep_w)
     return Energy(joules / 3.6e6, asleep)
-
-
-def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:
-    """Return the node-seconds within a window of all drains with the reason ``why``."""
-    first, last = window
-    total_us = 0
-    for drain in ledger.drained:
-        until = last if drain.until_us is None else min(drain.until_us, last)
-        if drain.why == why:
-            total_us += max(0, until - max(drain.since_us, first)) * drain.nodes.size // cores
-    return total_us / US_PER_S
-
-
-def states_by_name(
-    of: Usage, cores: int, partitions: Mapping[str, NodeSet]
-) -> dict[str, NodeStates]:
-    """Return the shares of node time by state, for each partition."""
-    return {
-        name: node_states(of, cores, np.unique(nodes.ids // cores))
-        for name, nodes in partitions.items()
-    }
 
 
 Head = tuple[Ints, Ints, Ints]

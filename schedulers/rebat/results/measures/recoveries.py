@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from rebat.core.attempts import INTERRUPTED, OVER, SECOND_ORDER, Cause, job_name
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import HUNG
 from rebat.core.table import Table
-from rebat.core.units import FOREVER_US, US_PER_S, to_s
+from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint import Patterns, checkpoint_time_us, checkpoint_times_us
 from rebat.results.measures.jobs import JobRows, by_class
 from rebat.results.measures.nodetime import dot
@@ -61,7 +61,7 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
     names = ("start_us", "end_us", "submit_us", "job_serial")
     start_us, end_us, submit_us, job = (attempts.column(name)[ran] for name in names)
     sizes = attempts.column("n_nodes")[ran]
-    done = dot(_works_us(attempts)[ran], sizes)
+    done = dot(works_us(attempts)[ran], sizes)
     on_nodes = dot(end_us - start_us, sizes)
     last = len(job) - 1 - np.unique(job[::-1], return_index=True)[1]  # each job's last attempt
     in_system = dot((end_us - submit_us)[last], sizes[last])
@@ -75,7 +75,8 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
     )
 
 
-def _works_us(attempts: Table[AttemptRecord]) -> npt.NDArray[np.int64]:
+def works_us(attempts: Table[AttemptRecord]) -> npt.NDArray[np.int64]:
+    """Return `work_us` of each attempt."""
     over = attempts.having("cause", *OVER)
     useful_us = attempts.column("useful_us")
     kept_us = useful_us - attempts.column("lost_us")
@@ -133,69 +134,44 @@ class Training(msgspec.Struct, frozen=True):
     # fmt: on
 
 
-class _Tally(msgspec.Struct):
-    """Sums over the attempts of a job.
-
-    ``work`` is the useful time and ``node_s`` the run time, both in node-seconds. ``run_s`` is the
-    run time in seconds.
-    """
-
-    work: float = 0.0
-    node_s: float = 0.0
-    run_s: float = 0.0
-    failures: int = 0
-
-    def add(self, record: AttemptRecord) -> None:
-        n_nodes, run_s = record.attempt.n_nodes, to_s(record.end_us - record.start_us)
-        self.work += to_s(work_us(record)) * n_nodes
-        self.node_s += run_s * n_nodes
-        self.run_s += run_s
-        self.failures += is_hit(record)
-
-
-def is_hit(record: AttemptRecord) -> bool:
-    """Return whether a failure of a node hit the attempt."""
-    return record.cause == Cause.NODE_FAILURE or record.hit
-
-
 def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, Training | None]:
     """Return the metrics of each size class of the machine, and of all measured jobs (key 'all').
 
-    Parameters
-    ----------
-    rows : JobRows
-        The measured jobs.
-    n_nodes : int
-        Number of nodes of the machine.
+    ``rows`` has the measured jobs.
     """
-    tallies: dict[str, _Tally] = defaultdict(_Tally)
-    for record in ledger.attempts:
-        if record.start_us >= 0:
-            tallies[job_name(record.attempt.job_id)].add(record)
-    classes = {name: rows[places] for name, places in by_class(rows, n_nodes)} | {"all": rows}
-    return {name: _training(jobs, tallies) for name, jobs in classes.items()}
+    attempts = ledger.attempts
+    ran = np.flatnonzero(attempts.column("start_us") >= 0)
+    codes: dict[str, int] = {}
+    job = [codes.setdefault(name, len(codes)) for name in attempts.texts("name", ran)]
+    run_s = (attempts.column("end_us") - attempts.column("start_us"))[ran] / US_PER_S
+    sizes = attempts.column("n_nodes")[ran]
+    hit = attempts.having("cause", Cause.NODE_FAILURE) | (attempts.column("hit") != 0)
+    sums: list[Any] = [
+        np.bincount(np.array(job, dtype=np.int64), values, len(codes) + 1)
+        for values in (works_us(attempts)[ran] / US_PER_S * sizes, run_s * sizes, run_s, hit[ran])
+    ]  # the last column is that of jobs that never ran
+    measured = np.array([codes.get(name, -1) for name in rows.column("job_id")], dtype=np.int64)
+    classes = dict(by_class(rows, n_nodes)) | {"all": np.arange(len(rows))}
+    return {
+        name: _training(rows[places], [of_job[measured[places]] for of_job in sums])
+        for name, places in classes.items()
+    }
 
 
-def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
+def _training(rows: JobRows, sums: Sequence[Floats]) -> Training | None:
+    """Return the metrics of jobs from their work, node time, run time and number of failures."""
     if not rows:
         return None
-    jobs = [tallies[name] for name in rows.column("job_id")]
     sizes, flow, waits = (rows.column(name) for name in ("size", "flow", "waiting_time"))
-    stopped = flow - np.array([job.run_s for job in jobs])
-    work, ran = sum(job.work for job in jobs), sum(job.node_s for job in jobs)
+    stopped = flow - sums[2]
+    work, ran, run_s, failures = (sum(of_job.tolist()) for of_job in sums)
     held = ran + sum((sizes * (stopped - waits)).tolist())
     total = ran + sum((sizes * stopped).tolist())
     return Training(
         ettr=work / held if held else 0.0,
         ettr_queued=work / total if total else 0.0,
-        mttf_s=_mttf_s(jobs),
+        mttf_s=run_s / failures if failures else None,
     )
-
-
-def _mttf_s(jobs: Sequence[_Tally]) -> float | None:
-    """Return the run time divided by the number of failures, or None if there are none."""
-    failures = sum(job.failures for job in jobs)
-    return sum(job.run_s for job in jobs) / failures if failures else None
 
 
 WAIT, LOAD, KEPT, LOST = "wait", "load", "kept", "lost"

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Table
 from rebat.core.units import parse_duration, to_us
 from rebat.models.boxes import Allotment
 from rebat.models.checkpoint import Accounting
@@ -63,13 +62,12 @@ from rebat.results.measures.platform import (
     idle_time,
     node_states,
     platform_time,
-    states_by_name,
     usage,
     uses_of,
 )
 from rebat.results.measures.recoveries import Recoveries, Training, recoveries, training_by_class
 from rebat.results.metric import Metric
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
 """A workload counts as a month if its submissions span a time (us) in this range."""
@@ -188,16 +186,15 @@ class RunSummary(msgspec.Struct, frozen=True):
 
 def parse_window(text: str) -> Window | None:
     """Parse a window such as '10d:30d'. Return None for 'auto'."""
-    return None if text == "auto" else _pair(text, "window", "auto or START:END, like 10d:30d")
-
-
-def _pair(text: str, kind: str, expected: str) -> Window:
+    if text == "auto":
+        return None
+    expected = "auto or START:END, like 10d:30d"
     first, separator, last = text.partition(":")
     if not separator:
-        raise InputError(f"{text!r} is not a {kind}", expected=expected)
+        raise InputError(f"{text!r} is not a window", expected=expected)
     window = to_us(parse_duration(first)), to_us(parse_duration(last))
     if window[0] >= window[1]:
-        raise InputError(f"{kind} {text!r} is empty", expected=expected)
+        raise InputError(f"window {text!r} is empty", expected=expected)
     return window
 
 
@@ -226,7 +223,8 @@ def summarise(
     layout = layout or Layout()
     attempts = ledger.attempts
     makespan = int(attempts.column("end_us").max(initial=0))
-    month = MONTH_SPAN_US[0] <= _span_us(attempts) <= MONTH_SPAN_US[1]
+    span_us = int(np.ptp(attempts.column("submit_us"))) if attempts else 0
+    month = MONTH_SPAN_US[0] <= span_us <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     kills, accounting = measures.walltime_kills, measures.accounting
     free = free_steps(ledger, n_nodes)
@@ -288,11 +286,6 @@ def summarise(
     return summary, rows
 
 
-def _span_us(attempts: Table[AttemptRecord]) -> int:
-    """Return the time from the first to the last submission."""
-    return int(np.ptp(attempts.column("submit_us"))) if attempts else 0
-
-
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
     """Return those metrics of nodes and cores for which the run has the necessary data."""
     cores = layout.cores_per_node
@@ -300,7 +293,11 @@ def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> d
     if cores == 1 and not (layout.partitions or sleeping or layout.power):
         return {}
     of = usage(ledger, n_nodes // cores, cores, window)
-    metrics: dict[str, Any] = {"partition_states": states_by_name(of, cores, layout.partitions)}
+    by_name = {
+        name: node_states(of, cores, np.unique(nodes.ids // cores))
+        for name, nodes in layout.partitions.items()
+    }
+    metrics: dict[str, Any] = {"partition_states": by_name}
     if cores > 1:
         metrics["node_states"] = node_states(of, cores)
     if layout.power or sleeping:
