@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -52,15 +54,12 @@ def chains(rows: Sequence[JobRecord], workload: Workload | None = None) -> Chain
     attempts: dict[tuple[str, str], dict[int, JobRecord]] = defaultdict(dict)
     for row in rows:
         base, number = split_attempt(row.job_id)
-        orphan = (row.workload, base) not in names and not _may_be_made_by_rebat(row)
+        may_be_ours = row.profile is None or row.profile.startswith(f"{row.job_id}:")
+        orphan = (row.workload, base) not in names and not may_be_ours
         if (row.workload, row.job_id) in jobs or orphan:
             base, number = row.job_id, 0
         attempts[row.workload, base].setdefault(number, row)
     return attempts
-
-
-def _may_be_made_by_rebat(row: JobRecord) -> bool:
-    return row.profile is None or row.profile.startswith(f"{row.job_id}:")
 
 
 def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
@@ -82,7 +81,8 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
     if again is None:
         again = bool(reference.events) or any(max(attempts) > 0 for attempts in jobs.values())
     endless = reference.endless
-    horizon_us = _horizon_us(jobs, endless)
+    lasts = [attempts[max(attempts)] for (_, name), attempts in jobs.items() if name in endless]
+    horizon_us = max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
     for (_, job_id), attempts in jobs.items():
         numbers = sorted(attempts)
         last = attempts[numbers[-1]]
@@ -107,12 +107,6 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
             yield Finding("attempts", last.line, text)
 
 
-def _horizon_us(jobs: Chains, endless: Collection[str]) -> int:
-    """Return the latest time at which jobs that never complete were killed, or 0 if none were."""
-    lasts = (attempts[max(attempts)] for (_, name), attempts in jobs.items() if name in endless)
-    return max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
-
-
 def _follow(before: JobRecord, after: JobRecord, hung_us: Mapping[str, int]) -> Iterator[Finding]:
     if before.state == SUCCESS and before.job_id not in hung_us:
         text = f"job {after.key} was resubmitted, but {before.key} succeeded"
@@ -123,26 +117,18 @@ def _follow(before: JobRecord, after: JobRecord, hung_us: Mapping[str, int]) -> 
         yield Finding("attempts", after.line, text)
 
 
-Key = tuple[str, str]
-"""The workload's name and the job's id."""
-
-ProfileOf = Callable[[Key, Attempts], str | None]
-"""Function of a job's key and attempts that returns its profile, or None if unknown."""
+Originals = Mapping[tuple[str, str], str | None]
+"""The profile of every job, by the workload's name and the job's id. None is unknown."""
 
 
-def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """Return a function that finds a job's profile in the workload or in the job's first row."""
-    jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
-
-    def name(key: Key, attempts: Attempts) -> str | None:
-        if key in jobs:
-            return jobs[key]
-        return attempts[0].profile if 0 in attempts else None
-
-    return name
+def profiles_of(jobs: Chains, main: str, workload: Workload | None) -> Originals:
+    """Return the profiles of jobs, from the workload or from the first row of a job."""
+    first = {key: attempts[0].profile if 0 in attempts else None for key, attempts in jobs.items()}
+    listed = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
+    return first | listed
 
 
-def six_digits(jobs: Chains, original: ProfileOf) -> bool:
+def six_digits(jobs: Chains, original: Originals) -> bool:
     """Return whether the times of all resubmissions by rebat have at most six digits.
 
     The function checks all walltimes, and the run times of successful attempts.
@@ -151,7 +137,7 @@ def six_digits(jobs: Chains, original: ProfileOf) -> bool:
         row
         for key, attempts in jobs.items()
         for row in attempts.values()
-        if made_by_rebat(row, original(key, attempts)) and row.walltime_us is not None
+        if made_by_rebat(row, original[key]) and row.walltime_us is not None
     ]
     return bool(rows) and all(map(_in_six_digits, rows))
 
@@ -167,15 +153,26 @@ def _in_six_digits(row: JobRecord) -> bool:
 
 
 def resubmission_errors(
-    jobs: Chains, original: ProfileOf, profiles: Mapping[str, dict[str, Any]], reference: Reference
+    jobs: Chains, original: Originals, profiles: Mapping[str, dict[str, Any]], reference: Reference
 ) -> Iterator[Finding]:
-    """Yield the errors in the rows of resubmissions that rebat created."""
-    if not _by_rebat(jobs, original, reference):
+    """Yield the errors in the rows of resubmissions that rebat created.
+
+    If ``reference`` does not state whether rebat created them, the names of the profiles decide.
+    """
+    by_rebat = reference.by_rebat
+    if by_rebat is None:
+        by_rebat = any(
+            made_by_rebat(row, original[key])
+            for key, attempts in jobs.items()
+            for number, row in attempts.items()
+            if number
+        )
+    if not by_rebat:
         return
     instants = _instants(jobs, reference) if reference.events else []
     slack_us = ROUNDING_US + reference.slack_us
     for key, attempts in jobs.items():
-        name, failed = original(key, attempts), 0
+        name, failed = original[key], 0
         errors = _errors(profiles.get(name or ""))
         for number in sorted(attempts):
             row = attempts[number]
@@ -187,24 +184,12 @@ def resubmission_errors(
                 moments = instants if queued_us is None else [queued_us]
                 yield from _submission(row, before, moments, slack_us)
             if errors is not None and number and row.state in (SUCCESS, FAILED):
-                yield from _state(row, max(0, errors - failed))
+                left = max(0, errors - failed)
+                if (row.state == FAILED) != (left > 0):
+                    text = f"job {row.key}: {row.state}, {left} errors of its profile are left"
+                    yield Finding("state", row.line, text)
             # an attempt that completes while it hangs does not count: its job runs again
             failed += row.state == FAILED and row.job_id not in reference.hung_us
-
-
-def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
-    """Return whether rebat created the resubmissions.
-
-    If ``reference`` does not state this, the names of the profiles decide.
-    """
-    if reference.by_rebat is not None:
-        return reference.by_rebat
-    return any(
-        made_by_rebat(row, original(key, attempts))
-        for key, attempts in jobs.items()
-        for number, row in attempts.items()
-        if number
-    )
 
 
 def _profile(
@@ -235,8 +220,10 @@ def _submission(
     if expected_us is None or abs(row.submit_us - expected_us) <= slack_us:
         return
     waited = before.state != REJECTED and row.submit_us > expected_us
-    if waited and (not instants or _near(row.submit_us, instants, slack_us)):
-        return
+    if waited:
+        at = bisect_left(instants, row.submit_us - slack_us)
+        if not instants or (at < len(instants) and instants[at] <= row.submit_us + slack_us):
+            return
     event = "it starts" if before.state == REJECTED else f"{before.key} ends"
     text = f"submitted at {seconds(row.submit_us)}, but {event} at {seconds(expected_us)}"
     yield Finding("times", row.line, f"job {row.key}: {text}")
@@ -253,11 +240,6 @@ def _instants(jobs: Chains, reference: Reference) -> list[int]:
     return sorted({us for us in ends if us is not None} | events)
 
 
-def _near(us: int, instants: Sequence[int], slack_us: int) -> bool:
-    at = bisect_left(instants, us - slack_us)
-    return at < len(instants) and instants[at] <= us + slack_us
-
-
 def _errors(profile: Mapping[str, Any] | None) -> int | None:
     """Return how many attempts of a delay profile end with an error, or None if this is unknown."""
     if profile is None or profile.get("type") != "delay" or profile.get("ret", 0) < 0:
@@ -268,20 +250,20 @@ def _errors(profile: Mapping[str, Any] | None) -> int | None:
         return None
 
 
-def _state(row: JobRecord, errors: int) -> Iterator[Finding]:
-    if (row.state == FAILED) != (errors > 0):
-        text = f"job {row.key}: {row.state}, {errors} errors of its profile are left"
-        yield Finding("state", row.line, text)
-
-
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
     """Return the rows, with missing values of original jobs filled in from the workload."""
     jobs = {job.id: job for job in workload.jobs} if workload else {}
     main = main_workload(rows)
-    return [
-        _fill(row, jobs[row.job_id]) if row.workload == main and row.job_id in jobs else row
-        for row in rows
-    ]
+    complete = list(rows)
+    for at, row in enumerate(rows):
+        if row.workload == main and (job := jobs.get(row.job_id)) is not None:
+            complete[at] = msgspec.structs.replace(
+                row,
+                n_nodes=job.n_nodes if row.n_nodes is None else row.n_nodes,
+                submit_us=job.submit_us if row.submit_us is None else row.submit_us,
+                walltime_us=row.walltime_us if row.walltime_listed else job.walltime_us,
+            )
+    return complete
 
 
 def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
@@ -308,15 +290,6 @@ def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterato
     yield from _run_times(own, jobs, workload, ROUNDING_US + reference.slack_us, digits)
 
 
-def _fill(row: JobRecord, job: Job) -> JobRecord:
-    return msgspec.structs.replace(
-        row,
-        n_nodes=job.n_nodes if row.n_nodes is None else row.n_nodes,
-        submit_us=job.submit_us if row.submit_us is None else row.submit_us,
-        walltime_us=row.walltime_us if row.walltime_listed else job.walltime_us,
-    )
-
-
 def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
     if row.n_nodes is not None and row.n_nodes != job.n_nodes:
         text = f"job {row.key}: requested {row.n_nodes} nodes, in the workload {job.n_nodes}"
@@ -324,8 +297,11 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
     if row.submit_us is not None and abs(row.submit_us - job.submit_us) > ROUNDING_US:
         times = f"{seconds(row.submit_us)}, in the workload at {seconds(job.submit_us)}"
         yield Finding("times", row.line, f"job {row.key}: submitted at {times}")
-    if row.walltime_listed and not _same(row.walltime_us, job.walltime_us):
-        times = f"{_walltime(row.walltime_us)}, in the workload {_walltime(job.walltime_us)}"
+    ours, theirs = row.walltime_us, job.walltime_us
+    same = ours is theirs if ours is None or theirs is None else abs(ours - theirs) <= ROUNDING_US
+    if row.walltime_listed and not same:
+        ours_text, theirs_text = ("none" if us is None else seconds(us) for us in (ours, theirs))
+        times = f"{ours_text}, in the workload {theirs_text}"
         yield Finding("request", row.line, f"job {row.key}: requested_time is {times}")
     if row.profile is not None and row.profile != job.profile:
         names = f"{row.profile!r}, in the workload {job.profile!r}"
@@ -343,16 +319,6 @@ def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
         yield Finding("size", row.line, f"{text} and its shape is {shape}")
 
 
-def _same(first_us: int | None, second_us: int | None) -> bool:
-    if first_us is None or second_us is None:
-        return first_us is second_us
-    return abs(first_us - second_us) <= ROUNDING_US
-
-
-def _walltime(us: int | None) -> str:
-    return "none" if us is None else seconds(us)
-
-
 def _run_times(
     rows: Sequence[JobRecord],
     jobs: Mapping[str, Job],
@@ -360,15 +326,27 @@ def _run_times(
     slack: int,
     digits: int | None,
 ) -> Iterator[Finding]:
-    """Check that the run times of the attempts of each job match its profile."""
-    length_us = _lengths(workload.profiles)
+    """Check that the run times of the attempts of each job match its profile.
+
+    ``digits`` is the number of digits with which lengths and walltimes were written, if it is
+    limited. Rounding errors add up over the attempts of a job.
+    """
+
+    @cache
+    def length_us(name: str) -> int | None:
+        """Return the length of a profile (us), or None if it depends on the platform."""
+        with suppress(InputError):
+            return duration_us(workload.profiles, name, speed_flops=None)
+        return None
+
     for (_, job_id), attempts in chains(rows, workload).items():
         job = jobs.get(job_id)
         if job is None:
             continue
-        full = {n: _full_us(row, job, attempts, length_us) for n, row in attempts.items()}
         whole = length_us(job.profile)
-        coarse = _written_us(whole, job.walltime_us, digits)
+        full = {n: _full_us(row, job, attempts, whole) for n, row in attempts.items()}
+        values_us = [us for us in (whole, job.walltime_us) if us and digits is not None]
+        coarse = sum(10 ** max(0, len(str(us)) - (digits or 0)) for us in values_us)
         for number, row in attempts.items():
             yield from _as_long(row, full[number], slack, number * coarse)
         if 0 in attempts:
@@ -378,44 +356,17 @@ def _run_times(
             yield from _together(attempts, job, workload.profiles[job.profile], whole, rough)
 
 
-def _written_us(length_us: int | None, walltime_us: int | None, digits: int | None) -> int:
-    """Return the rounding error (us) of length plus walltime, each written with ``digits``."""
-    if digits is None:
-        return 0
-    values_us = [us for us in (length_us, walltime_us) if us]
-    return sum(10 ** max(0, len(str(us)) - digits) for us in values_us)
-
-
-def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
-    """Return a function that maps the name of a profile to its length in microseconds.
-
-    The length is None if it depends on the platform.
-    """
-    lengths: dict[str, int | None] = {}
-
-    def length_us(name: str) -> int | None:
-        if name not in lengths:
-            try:
-                lengths[name] = duration_us(profiles, name, speed_flops=None)
-            except InputError:
-                lengths[name] = None
-        return lengths[name]
-
-    return length_us
-
-
 def _full_us(
     row: JobRecord,
     job: Job,
     attempts: Mapping[int, JobRecord],
-    length_us: Callable[[str], int | None],
+    whole: int | None,
 ) -> int | None:
     """Return the run time (us) of an attempt if it is not stopped, or None if it is unknown.
 
     When rebat resubmits a job, it shortens run time and walltime by the same amount (equation 4 of
     Du et al. 2024), unless the job's size changed.
     """
-    whole = length_us(job.profile)
     if whole is None or row.job_id == job.id or row.profile == job.profile:
         return whole
     one_size = {attempt.n_nodes for attempt in attempts.values()} == {job.n_nodes}
@@ -432,8 +383,8 @@ def _full_us(
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
     """Check that a run ends after the time of its profile, or at its walltime if this is earlier.
 
-    ``full`` is the time of the profile. ``coarse`` is its largest rounding error. Both are in
-    microseconds.
+    The final state must match the reason for the end. ``full`` is the time of the profile, and
+    ``coarse`` is its largest rounding error. Both are in microseconds.
     """
     held, bound = row.held_us, row.walltime_us
     if full is None or held is None or row.start_us is None or row.end_us is None:
@@ -447,19 +398,13 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
         took = f"{row.state} after {seconds(run)}, but its profile takes {seconds(full)}"
         yield Finding("run time", row.line, f"job {row.key}: {took}")
     elif bound is not None and row.state != KILLED:
-        yield from _bounded(row, full, bound, ROUNDING_US + coarse)
-
-
-def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Check that the final state matches the reason for the end (profile or walltime)."""
-    outran = full > bound + rounded
-    if outran and row.state != WALLTIME:
-        text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
-    elif full < bound - rounded and row.state == WALLTIME:
-        text = f"its profile takes only {seconds(full)} of {seconds(bound)}"
-    else:
-        return
-    yield Finding("state", row.line, f"job {row.key}: {row.state}, but {text}")
+        text, rounded = "", ROUNDING_US + coarse
+        if full > bound + rounded and row.state != WALLTIME:
+            text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
+        elif full < bound - rounded and row.state == WALLTIME:
+            text = f"its profile takes only {seconds(full)} of {seconds(bound)}"
+        if text:
+            yield Finding("state", row.line, f"job {row.key}: {row.state}, but {text}")
 
 
 def _return_code(row: JobRecord, profile: dict[str, Any]) -> Iterator[Finding]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -132,95 +132,61 @@ _LAST_DIGIT = 1e-6
 """Maximum rounding error of a stretch, which Batsim prints with six digits."""
 
 
-def _outside(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
+def row_errors(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
+    """Yield the errors of a row for which no other row is needed, for any scheduler."""
+    n_nodes, slack_us = reference.n_nodes, ROUNDING_US + reference.slack_us
     last = int(row.nodes.intervals[-1, 1]) if len(row.nodes) else -1
-    if reference.n_nodes is not None and last >= reference.n_nodes:
-        yield "outside", f"runs on node {last}, but the machine has {reference.n_nodes} nodes"
-
-
-def _twice(row: JobRecord, _: Reference) -> Iterator[Wrong]:
+    if n_nodes is not None and last >= n_nodes:
+        yield "outside", f"runs on node {last}, but the machine has {n_nodes} nodes"
     if row.duplicate_node is not None:
         yield "node twice", f"lists node {row.duplicate_node} twice"
-
-
-def _size(row: JobRecord, _: Reference) -> Iterator[Wrong]:
     if row.ran and row.n_nodes is not None and len(row.nodes) != row.n_nodes:
         yield "size", f"ran on {len(row.nodes)} nodes, but requested {row.n_nodes}"
     elif row.ran and not len(row.nodes):
         yield "size", "ran without nodes"
     elif not row.ran and len(row.nodes):
         yield "size", f"never started, but has {len(row.nodes)} nodes"
-
-
-def _walltime(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
-    run = row.held_us
-    if run is None or row.walltime_us is None:
-        return
-    if run > row.walltime_us + ROUNDING_US + reference.slack_us:
-        yield "walltime", f"ran {seconds(run)}, but its walltime is {seconds(row.walltime_us)}"
-
-
-def _state(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
+    held_us, walltime_us = row.held_us, row.walltime_us
+    if held_us is not None and walltime_us is not None and held_us > walltime_us + slack_us:
+        yield "walltime", f"ran {seconds(held_us)}, but its walltime is {seconds(walltime_us)}"
     if row.success is not None and row.success != (row.state == SUCCESS):
         yield "state", f"success is {int(row.success)}, but final_state is {row.state}"
     if row.ran == (row.state == REJECTED):
         yield "state", f"is {row.state}, but {'ran' if row.ran else 'never started'}"
-    if row.state != WALLTIME or row.start_us is None or row.end_us is None:
-        return
-    if row.walltime_us is None:
-        if row.walltime_listed:
-            yield "state", "reached its walltime, but has none"
-    elif row.end_us - row.start_us < row.walltime_us - ROUNDING_US - reference.slack_us:
-        ran = seconds(row.end_us - row.start_us)
-        yield "state", f"reached its walltime of {seconds(row.walltime_us)}, but ran {ran}"
+    yield from _time_errors(row, slack_us)
 
 
-def _order(row: JobRecord, _: Reference) -> Iterator[Wrong]:
-    if row.start_us is None or row.end_us is None:
+def _time_errors(row: JobRecord, slack_us: int) -> Iterator[Wrong]:
+    """Check the times. The stretch is turnaround / run time, up to the rounding error."""
+    start_us, end_us, walltime_us = row.start_us, row.end_us, row.walltime_us
+    if start_us is None or end_us is None:
         return
-    starts = f"starts at {seconds(row.start_us)}"
-    if row.submit_us is not None and row.start_us < row.submit_us:
+    run_us = end_us - start_us
+    if row.state == WALLTIME and walltime_us is None and row.walltime_listed:
+        yield "state", "reached its walltime, but has none"
+    elif row.state == WALLTIME and walltime_us is not None and run_us < walltime_us - slack_us:
+        ran = f"its walltime of {seconds(walltime_us)}, but ran {seconds(run_us)}"
+        yield "state", f"reached {ran}"
+    starts = f"starts at {seconds(start_us)}"
+    if row.submit_us is not None and start_us < row.submit_us:
         yield "early start", f"{starts}, but is submitted at {seconds(row.submit_us)}"
-    if row.end_us < row.start_us:
-        yield "negative run", f"finishes at {seconds(row.end_us)}, but {starts}"
-
-
-def _times(row: JobRecord, _: Reference) -> Iterator[Wrong]:
+    if run_us < 0:
+        yield "negative run", f"finishes at {seconds(end_us)}, but {starts}"
     for name, value, later, earlier in (
-        ("execution_time", row.run_us, row.end_us, row.start_us),
-        ("waiting_time", row.wait_us, row.start_us, row.submit_us),
-        ("turnaround_time", row.flow_us, row.end_us, row.submit_us),
+        ("execution_time", row.run_us, end_us, start_us),
+        ("waiting_time", row.wait_us, start_us, row.submit_us),
+        ("turnaround_time", row.flow_us, end_us, row.submit_us),
     ):
-        if value is None or later is None or earlier is None:
+        if value is None or earlier is None:
             continue
         if abs(value - (later - earlier)) > ROUNDING_US:
             difference = seconds(later - earlier)
             yield "times", f"{name} is {seconds(value)}, but its times differ by {difference}"
-
-
-def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
-    """Check that the stretch is turnaround divided by run time, up to the rounding error."""
-    if row.stretch is None or row.start_us is None or row.end_us is None or row.submit_us is None:
+    if row.stretch is None or row.submit_us is None or run_us < 0:
         return
-    run, flow = row.end_us - row.start_us, row.end_us - row.submit_us
-    if run < 0:
-        return
-    least = (flow - ROUNDING_US) / (run + ROUNDING_US)
-    most = (flow + ROUNDING_US) / (run - ROUNDING_US) if run > ROUNDING_US else math.inf
+    flow_us = end_us - row.submit_us
+    least = (flow_us - ROUNDING_US) / (run_us + ROUNDING_US)
+    most = (flow_us + ROUNDING_US) / (run_us - ROUNDING_US) if run_us > ROUNDING_US else math.inf
     if not least - _LAST_DIGIT <= row.stretch <= most + _LAST_DIGIT:
-        actual = f"its times result in {flow / run:.6f}" if run else "its run time is 0"
+        actual = f"its times result in {flow_us / run_us:.6f}" if run_us else "its run time is 0"
         yield "times", f"stretch is {row.stretch:.6f}, but {actual}"
-
-
-Check = Callable[[JobRecord, Reference], Iterator[Wrong]]
-
-CHECKS: tuple[Check, ...] = (
-    _outside,
-    _twice,
-    _size,
-    _walltime,
-    _state,
-    _order,
-    _times,
-    _stretch,
-)

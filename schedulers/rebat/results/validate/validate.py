@@ -8,7 +8,7 @@ which all jobs leave failed nodes a little later than the failure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -25,11 +25,11 @@ from rebat.results.validate.attempts import (
     chains,
     filled,
     main_workload,
-    profile_of,
+    profiles_of,
     resubmission_errors,
     six_digits,
 )
-from rebat.results.validate.findings import CHECKS, KINDS, Finding, Reference, seconds
+from rebat.results.validate.findings import KINDS, Finding, Reference, row_errors, seconds
 
 
 def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding]:
@@ -39,13 +39,20 @@ def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding
     workload = reference.workload
     completed = filled(rows, workload)
     attempts = chains(completed, workload)
-    original = profile_of(main_workload(rows), workload)
+    original = profiles_of(attempts, main_workload(rows), workload)
     if reference.six_digits is None:
         six = six_digits(attempts, original)
         reference = msgspec.structs.replace(reference, six_digits=six)
     findings = [
-        *_rows_alone(completed, reference),
-        *_on_nodes(rows, reference),
+        *(
+            Finding(kind, row.line, f"job {row.key}: {text}")
+            for row in completed
+            for kind, text in row_errors(row, reference)
+        ),
+        *(
+            Finding(clash.kind, clash.row.line, clash.text)
+            for clash in sweep(rows, reference.events, reference.slack_us, reference.hung_us)
+        ),
         *_doubled(rows),
         *attempts_in_order(attempts, reference),
         *resubmission_errors(attempts, original, workload.profiles if workload else {}, reference),
@@ -53,25 +60,6 @@ def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding
     ]
     order = list(KINDS)
     return sorted(findings, key=lambda f: (order.index(f.kind), f.line, f.text))
-
-
-def _rows_alone(rows: Iterable[JobRecord], reference: Reference) -> Iterator[Finding]:
-    for row in rows:
-        for check in CHECKS:
-            for kind, text in check(row, reference):
-                yield Finding(kind, row.line, f"job {row.key}: {text}")
-
-
-def _on_nodes(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
-    for clash in sweep(rows, reference.events, reference.slack_us, reference.hung_us):
-        yield Finding(clash.kind, clash.row.line, _text_of(clash))
-
-
-def _text_of(clash: Clash) -> str:
-    at = f"from {seconds(clash.at_us)}"
-    if clash.other is not None:
-        return f"jobs {clash.other.key} and {clash.row.key} both hold node {clash.node} {at}"
-    return f"job {clash.row.key} runs on node {clash.node}, which is down, {at}"
 
 
 def _doubled(rows: Sequence[JobRecord]) -> Iterator[Finding]:
@@ -101,28 +89,25 @@ def latency(jobs: JobsFile, reference: Reference, findings: Sequence[Finding]) -
     """
     if reference.slack_us or not findings:
         return None
-    delays = [*_after_failures(jobs.records, reference), *_after_walltimes(jobs.records)]
+    delays = [
+        left_us - clash.at_us - reference.hung_us.get(clash.row.job_id, 0)
+        for clash in sweep(jobs.records, reference.events, hung_us=reference.hung_us)
+        if clash.kind == "dead node"
+        and (left_us := clash.row.left_us) is not None
+        and clash.row.start_us != clash.at_us
+    ]
+    delays += [
+        held_us - row.walltime_us
+        for row in jobs.records
+        if row.walltime_us is not None
+        and (held_us := row.held_us) is not None
+        and held_us > row.walltime_us
+    ]
     if not delays or max(delays) > MOST_US:
         return None
     slack_us = max(delays)
     left = validate(jobs, msgspec.structs.replace(reference, slack_us=slack_us))
     return Latency(slack_us, left) if len(left) < len(findings) else None
-
-
-def _after_failures(rows: Sequence[JobRecord], reference: Reference) -> Iterator[int]:
-    """Yield for how long jobs held a failed node, without the time for which they hung."""
-    for clash in sweep(rows, reference.events, hung_us=reference.hung_us):
-        row, left_us = clash.row, clash.row.left_us
-        if clash.kind == "dead node" and left_us is not None and row.start_us != clash.at_us:
-            yield left_us - clash.at_us - reference.hung_us.get(row.job_id, 0)
-
-
-def _after_walltimes(rows: Sequence[JobRecord]) -> Iterator[int]:
-    """Yield for how long jobs ran after their walltimes."""
-    for row in rows:
-        held_us, walltime_us = row.held_us, row.walltime_us
-        if held_us is not None and walltime_us is not None and held_us > walltime_us:
-            yield held_us - walltime_us
 
 
 _END, _REPAIR, _START, _FAILURE = range(4)
@@ -140,6 +125,14 @@ class Clash(msgspec.Struct, frozen=True):
     node: int
     row: JobRecord
     other: JobRecord | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of a finding."""
+        at = f"from {seconds(self.at_us)}"
+        if self.other is not None:
+            return f"jobs {self.other.key} and {self.row.key} both hold node {self.node} {at}"
+        return f"job {self.row.key} runs on node {self.node}, which is down, {at}"
 
 
 class _Machine:
@@ -211,59 +204,31 @@ def sweep(
         Additional time for which an attempt may stay on a failed node because it hangs, by id.
     """
     agenda = [
-        *(
-            (event.at_us, _REPAIR if event.available else _FAILURE, n)
-            for n, event in enumerate(events)
-        ),
-        *_job_steps(rows),
+        (event.at_us, _REPAIR if event.available else _FAILURE, n) for n, event in enumerate(events)
     ]
-    machine = _Machine(_span(rows, events))
+    for number, row in enumerate(rows):
+        left_us = row.left_us
+        if row.start_us is not None and left_us is not None and row.start_us < left_us:
+            agenda += [(row.start_us, _START, number), (left_us, _END, number)]
+    sets = [*(row.nodes for row in rows), *(event.nodes for event in events)]
+    last = max((int(nodes.intervals[-1, 1]) for nodes in sets if len(nodes)), default=0)
+    machine = _Machine(1 + last)
     for at_us, kind, number in sorted(agenda):
         if kind == _END:
             machine.free(rows[number].nodes, number)
         elif kind == _START:
-            yield from _start(machine, rows, number, at_us)
+            row = rows[number]
+            for other, node in machine.holders(row.nodes).items():
+                yield Clash("overlap", at_us, node, row, rows[other])
+            dead = machine.first_down(row.nodes)
+            if dead is not None:
+                yield Clash("dead node", at_us, dead, row)
+            machine.take(row.nodes, number)
         else:
             nodes = events[number].nodes
             machine.mark(nodes, kind == _FAILURE)
-            if kind == _FAILURE:
-                yield from _failure(machine, rows, nodes, at_us, slack_us, hung_us)
-
-
-def _job_steps(rows: Sequence[JobRecord]) -> Iterator[tuple[int, int, int]]:
-    for number, row in enumerate(rows):
-        left_us = row.left_us
-        if row.start_us is not None and left_us is not None and row.start_us < left_us:
-            yield row.start_us, _START, number
-            yield left_us, _END, number
-
-
-def _span(rows: Sequence[JobRecord], events: Sequence[MachineEvent]) -> int:
-    sets = [*(row.nodes for row in rows), *(event.nodes for event in events)]
-    return 1 + max((int(nodes.intervals[-1, 1]) for nodes in sets if len(nodes)), default=0)
-
-
-def _start(
-    machine: _Machine, rows: Sequence[JobRecord], number: int, at_us: int
-) -> Iterator[Clash]:
-    row = rows[number]
-    for other, node in machine.holders(row.nodes).items():
-        yield Clash("overlap", at_us, node, row, rows[other])
-    dead = machine.first_down(row.nodes)
-    if dead is not None:
-        yield Clash("dead node", at_us, dead, row)
-    machine.take(row.nodes, number)
-
-
-def _failure(
-    machine: _Machine,
-    rows: Sequence[JobRecord],
-    nodes: NodeSet,
-    at_us: int,
-    slack_us: int,
-    hung_us: Mapping[str, int],
-) -> Iterator[Clash]:
-    for number, node in machine.holders(nodes).items():
-        left_us, allowed_us = rows[number].left_us, slack_us + hung_us.get(rows[number].job_id, 0)
-        if left_us is not None and left_us > at_us + allowed_us:
-            yield Clash("dead node", at_us, node, rows[number])
+            for holder, node in machine.holders(nodes).items() if kind == _FAILURE else ():
+                row = rows[holder]
+                allowed_us = slack_us + hung_us.get(row.job_id, 0)
+                if row.left_us is not None and row.left_us > at_us + allowed_us:
+                    yield Clash("dead node", at_us, node, row)
