@@ -10,7 +10,6 @@ rejection counts as a decision at the time at which the job entered the queue.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -129,7 +128,14 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
     nodes : bool
         Whether it counts as a difference if a job starts at the same time on different nodes.
     """
-    _check_same(a, b)
+    if a.n_nodes != b.n_nodes:
+        sizes = f"{a.n_nodes} nodes in {a.name}, but {b.n_nodes} nodes in {b.name}"
+        raise InputError(f"the machine has {sizes}", expected="two runs on the same machine")
+    jobs_a, jobs_b = (set(zip(run.job_id, run.submit_us.tolist(), strict=True)) for run in (a, b))
+    if jobs_a != jobs_b:
+        job = min(jobs_a ^ jobs_b)[0]
+        problem = f"job {job} is missing or has another submission time in {a.name} or {b.name}"
+        raise InputError(problem, expected="two runs of the same workload")
     ours, theirs = _choices(a, nodes), _choices(b, nodes)
     n_equal = 0
     for at_us in sorted(ours.keys() | theirs.keys()):
@@ -154,18 +160,6 @@ def ends(a: Timeline, b: Timeline) -> Ends:
     pairs = [(ours[job], theirs[job]) for job in ours.keys() & theirs.keys()]
     earlier, later = sum(y < x for x, y in pairs), sum(y > x for x, y in pairs)
     return Ends(earlier, later, len(pairs) - earlier - later)
-
-
-def _check_same(a: Timeline, b: Timeline) -> None:
-    if a.n_nodes != b.n_nodes:
-        sizes = f"{a.n_nodes} nodes in {a.name}, but {b.n_nodes} nodes in {b.name}"
-        raise InputError(f"the machine has {sizes}", expected="two runs on the same machine")
-    ours = set(zip(a.job_id, a.submit_us.tolist(), strict=True))
-    theirs = set(zip(b.job_id, b.submit_us.tolist(), strict=True))
-    if ours != theirs:
-        job = min(ours ^ theirs)[0]
-        problem = f"job {job} is missing or has another submission time in {a.name} or {b.name}"
-        raise InputError(problem, expected="two runs of the same workload")
 
 
 def _choices(run: Timeline, nodes: bool) -> dict[int, set[PolicyChoice]]:
@@ -251,7 +245,10 @@ def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> Di
     decisions = [
         f"{names[0]} and {second} differ at {format_duration(at_s)} ({at_s:.6f} s), "
         f"after {parted.n_equal} equal decisions",
-        *(_decided(name, choices) for name, choices in zip(names, parted.only, strict=True)),
+        *(
+            f"  {name}: {'; '.join(map(_choice, choices)) or 'none of these decisions'}"
+            for name, choices in zip(names, parted.only, strict=True)
+        ),
     ]
     verb = "ends" if result.earlier == 1 else "end"
     end = (
@@ -260,12 +257,6 @@ def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> Di
         f"{result.same} at the same time."
     )
     return DifferenceText(decisions, f"State before, in both runs: {_state(parted.knew)}.", end)
-
-
-def _decided(name: str, choices: Sequence[PolicyChoice]) -> str:
-    if not choices:
-        return f"  {name}: none of these decisions"
-    return f"  {name}: {'; '.join(map(_choice, choices))}"
 
 
 def _choice(choice: PolicyChoice) -> str:

@@ -133,9 +133,9 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
         int(other_state.sum()),
         sum(x.nodes != y.nodes for x, y in zip(of_a, of_b, strict=True)),
         {
-            name: _spread(gaps[known], apart[name])
+            name: _spread(gaps[present], apart[name])
             for name, gaps in gaps_us.items()
-            if (known := ~np.isnan(gaps)).any()
+            if (present := ~np.isnan(gaps)).any()
         },
         first and Divergence(*first, running_at(a, first[0]), running_at(b, first[0])),
         _metrics(times_us, [only_a, only_b]),
@@ -194,10 +194,10 @@ def _metrics(
         start, finish, waiting, flow = (
             np.append(times_us[quantity][side], further[quantity][side]) for quantity in QUANTITIES
         )
-        known = ~np.isnan(flow)
-        waits_s, flows_s = (waiting[known] / 1e6).tolist(), (flow[known] / 1e6).tolist()
+        present = ~np.isnan(flow)
+        waits_s, flows_s = (waiting[present] / 1e6).tolist(), (flow[present] / 1e6).tolist()
         longer = finish > start
-        slowdowns = (flow[longer] / (finish - start)[longer])[known[longer]].tolist()
+        slowdowns = (flow[longer] / (finish - start)[longer])[present[longer]].tolist()
         values[name] = {
             "makespan": float(finish[~np.isnan(finish)].max(initial=0)) / 1e6,
             "mean waiting time": _mean(waits_s),

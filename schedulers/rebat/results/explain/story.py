@@ -171,21 +171,13 @@ def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
         if subject != NONE and column.endswith("node"):
             fact["node"] = subject
         elif subject != NONE:
-            fact |= _subject(book, subject, cause)
+            fact["job"], outcome = book.outcome(subject)
+            if cause == PlanCause.STOP and outcome is not None:
+                fact |= {"cause": outcome.cause, **_thief(outcome)}
         yield fact
     for cause in PLAIN:
         if cause in present:
             yield {"kind": str(cause.name).lower()}
-
-
-def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
-    """Return the attempt that a cause of a plan concerns. If it was stopped, add why."""
-    name, outcome = book.outcome(serial)
-    fact: dict[str, Any] = {"job": name}
-    if cause == PlanCause.STOP and outcome is not None:
-        fact["cause"] = outcome.cause
-        fact |= _thief(outcome)
-    return fact
 
 
 def _thief(attempt: AttemptOutcome) -> dict[str, Any]:
@@ -275,18 +267,17 @@ def grouped(moments: Iterable[Moment]) -> list[Moment]:
 
 def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:
     """Join consecutive moves with the same main cause. Yield the other moments unchanged."""
-    for _, items in groupby(moments, key=_likeness):
+
+    def likeness(item: Placed) -> tuple[str, int, str]:
+        causes = item[1].facts.get("causes")
+        return item[1].kind, item[1].attempt, causes[0]["kind"] if causes else ""
+
+    for _, items in groupby(moments, key=likeness):
         group = list(items)
         if group[0][1].kind == "moved":
             yield group[0][0], _joined([moment for _, moment in group])
         else:
             yield from group
-
-
-def _likeness(item: Placed) -> tuple[str, int, str]:
-    moment = item[1]
-    causes = moment.facts.get("causes")
-    return moment.kind, moment.attempt, causes[0]["kind"] if causes else ""
 
 
 def _joined(group: list[Moment]) -> Moment:

@@ -19,16 +19,7 @@ from rebat.core.table import Table
 from rebat.core.units import US_PER_S, to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob, ended_jobs
 from rebat.results.files.batsim_files import NULL_RUN_US
-from rebat.results.files.tables import (
-    Column,
-    Names,
-    Nodes,
-    Reals,
-    Seconds,
-    Whole,
-    Words,
-    csv_lines,
-)
+from rebat.results.files.tables import Column, Names, Nodes, Reals, Seconds, Whole, Words, csv_lines
 from rebat.results.measures.nodetime import dot
 
 
@@ -110,7 +101,8 @@ def totals(
     finish_us = _finish_us(start_us, end_us)
     makespan = int(finish_us.max(initial=0))
     computing = dot(end_us - start_us, jobs.column("n_nodes")[ran]) - uncounted_us
-    down = _unavailable_us(node_events, makespan)
+    outages = node_events.outages(makespan).rows()
+    down = sum(min(up, makespan) - down for _, down, up in outages if down < makespan)
     waits = (start_us - submit_us) / US_PER_S
     turnarounds = (finish_us - submit_us) / US_PER_S
     slowdowns = turnarounds / ((finish_us - start_us) / US_PER_S)
@@ -148,11 +140,6 @@ def totals(
         "time_switching_on": "0.000000",
         "time_unavailable": f"{to_s(down):.6f}",
     }
-
-
-def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:
-    outages = node_events.outages(until_us).rows()
-    return sum(min(up, until_us) - down for _, down, up in outages if down < until_us)
 
 
 VERSION5 = "5.0.0-rc2-rebat"

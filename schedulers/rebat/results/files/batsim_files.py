@@ -48,6 +48,9 @@ STATES = (
 
 SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
+MAX_STRETCH = MAX_SECONDS * US_PER_S
+"""The stretch of a job with the longest flow and a run time of one microsecond."""
+
 NULL_RUN_US = 10
 """The run time that Batsim writes for a job that starts and ends at the same time."""
 
@@ -256,7 +259,10 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         walltime_listed=walltime_listed,
         profile=_profile(row),
         success=_success(row),
-        stretch=_stretch(row),
+        # a run time of one microsecond has the largest stretch
+        stretch=_number(
+            row, "stretch", MAX_SECONDS * US_PER_S, "turnaround time over execution time"
+        ),
         duplicate_node=duplicate_node,
         **times,
     )
@@ -273,11 +279,6 @@ def _profile(row: dict[str, str]) -> str | None:
 def _time(row: dict[str, str], name: str) -> int | None:
     value = _number(row, name, MAX_SECONDS, "seconds")
     return None if value is None else to_us(value)
-
-
-def _stretch(row: dict[str, str]) -> float | None:
-    most = MAX_SECONDS * US_PER_S  # for a run time of one microsecond
-    return _number(row, "stretch", most, "turnaround time over execution time")
 
 
 def _number(row: dict[str, str], name: str, most: float, expected: str) -> float | None:

@@ -15,16 +15,7 @@ from rebat.core.formatting import name_field
 from rebat.core.options import STAGES
 from rebat.core.table import Texts
 from rebat.core.units import to_s
-from rebat.results.files.tables import (
-    Column,
-    Names,
-    Nodes,
-    Reals,
-    Seconds,
-    Whole,
-    Words,
-    csv_lines,
-)
+from rebat.results.files.tables import Column, Names, Nodes, Reals, Seconds, Whole, Words, csv_lines
 from rebat.results.measures.jobs import GROUP_COLUMNS, JOB_COLUMNS, JobRows, group_rows, losses_us
 from rebat.results.measures.recoveries import since_checkpoint_us
 from rebat.results.measures.timeline import pattern_of

@@ -122,12 +122,7 @@ REQUIRED = (
     "lost_later_seconds",
     "nodes",
 )
-CHECKPOINTS = (
-    "recovery_seconds",
-    "first_period_seconds",
-    "period_seconds",
-    "checkpoint_seconds",
-)
+CHECKPOINTS = ("recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds")
 """Columns that older versions of rebat did not write."""
 
 

@@ -22,7 +22,7 @@ from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.platform import Window, of_jobs
 from rebat.results.measures.recoveries import Span
 from rebat.results.metric import Metric
-from rebat.session.ledger import AttemptRecord, Drained, Ledger
+from rebat.session.ledger import AttemptRecord, Ledger
 
 _REPLACEMENTS = ("resizes_by_local", "resizes_by_idle", "resizes_by_remote", "resizes_by_restart")
 
@@ -137,8 +137,14 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
     waits_s: list[float] = []
     start_us, end_us = map(ledger.attempts.column, ("start_us", "end_us"))
     for drain in drained:
-        then = np.flatnonzero((start_us <= drain.since_us) & (drain.since_us < end_us))
-        waits_s += _waits_s([ledger.attempts[at] for at in then.tolist()], drain, cores)
+        empty_us = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
+        running = (start_us <= drain.since_us) & (drain.since_us < end_us)
+        for record in ledger.attempts.where(running):
+            if record.nodes is not None and record.nodes.meets(drain.nodes):
+                for node in {core // cores for core in record.nodes} & empty_us.keys():
+                    empty_us[node] = max(empty_us[node], record.end_us)
+        back = FOREVER_US if drain.until_us is None else drain.until_us
+        waits_s += [to_s(us - drain.since_us) for us in empty_us.values() if us <= back]
     return Drains(
         nodes=sum(drain.nodes.size for drain in drained) // cores,
         emptied=len(waits_s),
@@ -146,21 +152,6 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
         max_s=max(waits_s, default=0.0),
         refused=sum(window[0] <= at < window[1] for at in ledger.not_done),
     )
-
-
-def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return the time from a drain until each of its nodes was empty, in seconds.
-
-    Nodes that returned to service before they were empty are omitted. ``running`` contains the
-    attempts that ran at the time of the drain.
-    """
-    until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
-    for record in running:
-        if record.nodes is not None and record.nodes.meets(drain.nodes):
-            for node in {core // cores for core in record.nodes} & until.keys():
-                until[node] = max(until[node], record.end_us)
-    back = drain.until_us
-    return [to_s(end - drain.since_us) for end in until.values() if back is None or end <= back]
 
 
 class Spares(msgspec.Struct, frozen=True):
@@ -226,7 +217,12 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
             if failed.cause != Cause.NODE_FAILURE or not taken:
                 continue
             in_use = (_released_us(attempts[number:], node) for node in taken)
-            down = (up for node in failed.nodes or () for up in _up_again(outages, node, at_us))
+            down = (
+                up_us
+                for node in failed.nodes or ()
+                for down_us, up_us in outages.get(node, ())
+                if down_us <= at_us < up_us
+            )
             # A spare node replaces a failed node until the first of release and repair. Pair the
             # latest releases with the latest repairs.
             pairs = zip(sorted(in_use, reverse=True), sorted(down, reverse=True), strict=False)
@@ -244,11 +240,6 @@ def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
             break
         until_us = record.end_us
     return until_us
-
-
-def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
-    """Yield the end of a node's outage at ``at_us``. Yield nothing if the node is up."""
-    return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 
 def _common(first: Span, second: Span) -> Span:

@@ -102,7 +102,9 @@ class JobRows(Sequence[JobRow]):
         return len(self.column("size") if self._places is None else self._places)
 
     def __iter__(self) -> Iterator[JobRow]:
-        return map(_row, self.values(JobRow.__struct_fields__))
+        for values in self.values(JobRow.__struct_fields__):
+            fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values]
+            yield JobRow(*fields)
 
     def values(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the values of the named columns for each row. Missing numbers are NaN."""
@@ -135,11 +137,6 @@ class JobRows(Sequence[JobRow]):
         """A mask of the finished jobs."""
         mask: npt.NDArray[np.bool_] = ~np.isnan(self.column("flow"))
         return mask
-
-
-def _row(values: tuple[Any, ...]) -> JobRow:
-    fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values]
-    return JobRow(*fields)
 
 
 _CHUNK = 2**14
@@ -186,7 +183,10 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     last, ran = np.zeros(len(first), dtype=np.int64), np.flatnonzero(~molded)
     last[job[ran]] = 1 + attempts.column("state")[ran]  # the last value is assigned
     columns["final_state"] = states[last]
-    return JobRows({**columns, **_names(attempts, first, owners or {})})
+    names = {
+        name: partial(_owned, attempts, first, owners or {}, at) for at, name in enumerate(OWNERS)
+    }
+    return JobRows({**columns, "job_id": partial(_owned, attempts, first), **names})
 
 
 def _times(
@@ -255,14 +255,6 @@ def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
     return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
 
 
-def _names(
-    attempts: Table[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners
-) -> dict[str, Callable[[], Column]]:
-    """Return job ids and owners. ``first`` is the position of the first attempt of each job."""
-    names = {name: partial(_owned, attempts, first, owners, at) for at, name in enumerate(OWNERS)}
-    return {"job_id": partial(_owned, attempts, first), **names}
-
-
 def _owned(
     attempts: Table[AttemptRecord],
     first: npt.NDArray[np.int64],
@@ -317,8 +309,8 @@ def lost_us(record: AttemptRecord) -> int:
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-    run, kept = record.end_us - record.start_us, record.useful_us - record.lost_us
-    return int(_lost_us(run, recovery, kept))
+    run, progress = record.end_us - record.start_us, record.useful_us - record.lost_us
+    return int(_lost_us(run, recovery, progress))
 
 
 def _lost_us(run_us: Any, recovery_us: Any, kept_us: Any) -> Any:
@@ -469,18 +461,9 @@ def service_of(times: Floats) -> Service | None:
     flow_p95, wait_p95, bounded_p95 = quantiles(ordered, 0.95)
     _, wait_max, bounded_max = ordered[:, -1].tolist()
     return Service(
-        wait_s,
-        wait_p95,
-        wait_max,
-        slowdown,
-        bounded,
-        wait_p50,
-        flow_p50,
-        flow_p95,
-        bounded_p50,
-        bounded_p95,
-        bounded_max,
-    )
+        wait_s, wait_p95, wait_max, slowdown, bounded, wait_p50, flow_p50, flow_p95,
+        bounded_p50, bounded_p95, bounded_max
+    )  # fmt: skip
 
 
 def quantiles(ordered: Floats, share: float) -> list[float]:

@@ -357,10 +357,7 @@ def _run_times(
 
 
 def _full_us(
-    row: JobRecord,
-    job: Job,
-    attempts: Mapping[int, JobRecord],
-    whole: int | None,
+    row: JobRecord, job: Job, attempts: Mapping[int, JobRecord], whole: int | None
 ) -> int | None:
     """Return the run time (us) of an attempt if it is not stopped, or None if it is unknown.
 

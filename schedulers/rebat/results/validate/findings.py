@@ -48,16 +48,7 @@ KINDS = {
 
 
 OF_MACHINES = frozenset(
-    {
-        "overlap",
-        "size",
-        "walltime",
-        "run time",
-        "state",
-        "request",
-        "lost",
-        "attempts",
-    }
+    {"overlap", "size", "walltime", "run time", "state", "request", "lost", "attempts"}
 )
 """Kinds that do not count as errors in a recorded run.
 
