@@ -78,13 +78,7 @@ def played(
     timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:
-    """Simulate on the embedded engine with the Batsched that listens at ``endpoint``.
-
-    Raises
-    ------
-    InputError
-        If Batsched does not answer within ``timeout_s``.
-    """
+    """Simulate on the embedded engine with the Batsched that listens at ``endpoint``."""
     engine = Engine(workload, options=BATSIM)
     with connect(endpoint, timeout_s=timeout_s) as ask:
         run_remote(engine, ask, on_progress)
@@ -95,13 +89,7 @@ def played(
 
 @contextmanager
 def listening(program: str, policy: str) -> Iterator[str]:
-    """Run Batsched during the block and yield its endpoint.
-
-    Raises
-    ------
-    InputError
-        If the program does not start.
-    """
+    """Run Batsched during the block and yield its endpoint."""
     port = _free_port()
     endpoint = f"tcp://127.0.0.1:{port}"
     command = [program, "-v", VARIANTS[policy], "-s", endpoint, "--verbosity", "quiet"]

@@ -18,10 +18,8 @@ def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path)
 
     Parameters
     ----------
-    comparison : Comparison
     labels : (str, str)
         Names of A and B.
-    path : Path
     """
     moved = [
         (to_s(pair.a.start), to_s(gap))
