@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import read_event_file
 from rebat.results.files.batsim_csv import schedule_csv
 from rebat.wire.batsim4 import decode_reply, encode_message

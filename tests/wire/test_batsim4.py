@@ -98,11 +98,14 @@ def test_a_reply_that_batsim_cannot_read_is_refused(event: str, told: str) -> No
         decode_reply(f'{{"now": 1, "events": [{event}]}}'.encode())
 
 
+ONLY_5 = {d.PeriodicCall, d.StopCall, d.StopSimulation, d.ChangePowerState, d.SwitchNodes}
+"""Decisions that only Batsim 5 has."""
+
+
 @pytest.mark.parametrize(("base", "rows"), [(e.Event, EVENTS), (d.Decision, DECISIONS)])
 def test_every_event_and_decision_is_declared(base, rows) -> None:
-    """Decisions that only Batsim 5 has are in a separate module."""
     ours = {kind for kind in base.__subclasses__() if kind.__module__ == base.__module__}
-    assert ours == set(rows.by_class)
+    assert ours - ONLY_5 == set(rows.by_class)
 
 
 SAID = [

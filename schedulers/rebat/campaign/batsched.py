@@ -16,13 +16,12 @@ from rebat.core.errors import InputError
 from rebat.core.files import write_lines
 from rebat.core.jobs import Workload
 from rebat.core.shipped import folder, names
-from rebat.engine.engine import Engine, OnProgress
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import simulate, write_batsim_files
-from rebat.wire.remote import run_remote
+from rebat.wire.conversation import run_remote
 from rebat.wire.zmq_link import connect
 
 VARIANTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.preset import Preset

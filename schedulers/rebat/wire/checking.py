@@ -151,9 +151,7 @@ def _opening(frame: Frame, sender: str) -> Checked:
         repeated = encode_init(decode_init(frame.data)) == frame.data
         problem = "" if repeated else "its text is not UTF-8"
         return Checked(frame.line, sender, "text of -s", True, repeated, problem)
-    features = decode_hello(frame.data).requested_simulation_features
-    assert features is not None  # a hello without features is invalid
-    decode_hello(encode_hello(features))
+    decode_hello(encode_hello(decode_hello(frame.data)))
     return Checked(frame.line, sender, "EDCHelloEvent")
 
 

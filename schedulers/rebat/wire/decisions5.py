@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from rebat.core import decisions as d
-from rebat.core import decisions5 as d5
 from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
 from rebat.core.units import US_PER_MS, US_PER_S
@@ -163,7 +162,7 @@ class CallMeLaterEvent(Strict):
     when_type: str
     when: Fields
 
-    def core(self, at_us: int) -> d.CallMeLater | d5.PeriodicCall:
+    def core(self, at_us: int) -> d.CallMeLater | d.PeriodicCall:
         if self.when_type == _ONCE:
             once = _converted(self.when, _OneShot)
             when_us = once.time * _unit_us(once.time_unit)
@@ -177,7 +176,7 @@ class CallMeLaterEvent(Strict):
             raise InputError(f"is {short(periodic.mode_type)}", "mode_type", expected)
         unit_us = _unit_us(periodic.time_unit)
         n_periods = (periodic.mode.nb_periods or 0) if periodic.mode_type == _FINITE else None
-        return d5.PeriodicCall(
+        return d.PeriodicCall(
             at_us=at_us,
             name=self.call_me_later_id,
             period_us=periodic.period * unit_us,
@@ -186,7 +185,7 @@ class CallMeLaterEvent(Strict):
         )
 
     @classmethod
-    def of(cls, decision: d.CallMeLater | d5.PeriodicCall) -> CallMeLaterEvent:
+    def of(cls, decision: d.CallMeLater | d.PeriodicCall) -> CallMeLaterEvent:
         if isinstance(decision, d.CallMeLater):
             time_ms = max(0, -(-decision.when_us // US_PER_MS))
             name = decision.name or f"{time_ms} ms"
@@ -221,11 +220,11 @@ class StopCallMeLaterEvent(Strict):
 
     call_me_later_id: str
 
-    def core(self, at_us: int) -> d5.StopCall:
-        return d5.StopCall(at_us=at_us, name=self.call_me_later_id)
+    def core(self, at_us: int) -> d.StopCall:
+        return d.StopCall(at_us=at_us, name=self.call_me_later_id)
 
     @classmethod
-    def of(cls, decision: d5.StopCall) -> StopCallMeLaterEvent:
+    def of(cls, decision: d.StopCall) -> StopCallMeLaterEvent:
         return cls(call_me_later_id=decision.name)
 
 
@@ -243,11 +242,11 @@ class FinishRegistrationEvent(Strict):
 class ForceSimulationStopEvent(Strict):
     """End the simulation immediately."""
 
-    def core(self, at_us: int) -> d5.StopSimulation:
-        return d5.StopSimulation(at_us=at_us)
+    def core(self, at_us: int) -> d.StopSimulation:
+        return d.StopSimulation(at_us=at_us)
 
     @classmethod
-    def of(cls, _: d5.StopSimulation) -> ForceSimulationStopEvent:
+    def of(cls, _: d.StopSimulation) -> ForceSimulationStopEvent:
         return cls()
 
 
@@ -257,12 +256,12 @@ class ChangeHostsPStateEvent(Strict):
     host_ids: str
     pstate: Whole32 = 0
 
-    def core(self, at_us: int) -> d5.ChangePowerState:
+    def core(self, at_us: int) -> d.ChangePowerState:
         nodes = _hosts(self.host_ids, "host_ids")
-        return d5.ChangePowerState(at_us=at_us, nodes=nodes, state=self.pstate)
+        return d.ChangePowerState(at_us=at_us, nodes=nodes, state=self.pstate)
 
     @classmethod
-    def of(cls, decision: d5.ChangePowerState) -> ChangeHostsPStateEvent:
+    def of(cls, decision: d.ChangePowerState) -> ChangeHostsPStateEvent:
         return cls(host_ids=_host_text(decision.nodes, "host_ids"), pstate=decision.state)
 
 
@@ -272,12 +271,12 @@ class TurnOnOffHostsEvent(Strict):
     host_ids: str
     state: str = ""
 
-    def core(self, at_us: int) -> d5.SwitchNodes:
+    def core(self, at_us: int) -> d.SwitchNodes:
         nodes = _hosts(self.host_ids, "host_ids")
-        return d5.SwitchNodes(at_us=at_us, nodes=nodes, state=self.state)
+        return d.SwitchNodes(at_us=at_us, nodes=nodes, state=self.state)
 
     @classmethod
-    def of(cls, decision: d5.SwitchNodes) -> TurnOnOffHostsEvent:
+    def of(cls, decision: d.SwitchNodes) -> TurnOnOffHostsEvent:
         return cls(host_ids=_host_text(decision.nodes, "host_ids"), state=decision.state)
 
 
@@ -288,12 +287,12 @@ DECISIONS5: dict[type[d.Decision], type[Any]] = {
     d.RegisterProfile: RegisterProfileEvent,
     d.RegisterJob: RegisterJobEvent,
     d.CallMeLater: CallMeLaterEvent,
-    d5.PeriodicCall: CallMeLaterEvent,
-    d5.StopCall: StopCallMeLaterEvent,
+    d.PeriodicCall: CallMeLaterEvent,
+    d.StopCall: StopCallMeLaterEvent,
     d.FinishRegistration: FinishRegistrationEvent,
-    d5.StopSimulation: ForceSimulationStopEvent,
-    d5.ChangePowerState: ChangeHostsPStateEvent,
-    d5.SwitchNodes: TurnOnOffHostsEvent,
+    d.StopSimulation: ForceSimulationStopEvent,
+    d.ChangePowerState: ChangeHostsPStateEvent,
+    d.SwitchNodes: TurnOnOffHostsEvent,
 }
 """The message for each class of decisions."""
 

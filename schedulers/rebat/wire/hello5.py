@@ -95,8 +95,8 @@ def encode_hello(features: Features = OURS) -> bytes:
     return _WORD.pack(_JSON) + msgspec.json.encode({"now": 0.0, "events": [event]})
 
 
-def decode_hello(data: bytes) -> Hello:
-    """Return the hello in a scheduler's first frame.
+def decode_hello(data: bytes) -> Features:
+    """Return the features that the scheduler's first frame requests.
 
     Raises
     ------
@@ -126,4 +126,4 @@ def decode_hello(data: bytes) -> Hello:
     for key in ("decision_component_commit", "requested_simulation_features"):
         if getattr(hello, key) is None:
             raise HelloCrash("is missing", key, "a value: Batsim 5 crashes without it")
-    return hello
+    return hello.requested_simulation_features or Features()
