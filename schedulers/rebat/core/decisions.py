@@ -103,14 +103,14 @@ class ChangePowerState(Decision, frozen=True):
     """Change the power state of nodes."""
 
     nodes: NodeSet
-    state: int
+    state: int = 0
 
 
 class SwitchNodes(Decision, frozen=True):
     """Turn nodes on or off."""
 
     nodes: NodeSet
-    state: str
+    state: str = ""
 
 
 # ---- replies

@@ -17,7 +17,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, Notified
 from rebat.core.files import open_text
 from rebat.wire import batsim4, batsim5
-from rebat.wire.hello5 import decode_hello, decode_init, encode_hello, encode_init, is_init
+from rebat.wire.batsim5 import decode_hello, decode_init, encode_hello, encode_init, is_init
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Line
 
 
@@ -166,7 +166,6 @@ def _unknown(decoded: Any, version: int) -> list[str]:
         return []
     notices = [event for event in decoded.events if isinstance(event, Notified)]
     if version == 5:
-        expected = ("HostsPStateChangedEvent", "HostsTurnedOnOffEvent")
         kinds = [n.kind for n in notices if n.data.get("event_type") == n.kind]
-        return [kind for kind in kinds if kind not in expected]
+        return [kind for kind in kinds if kind not in batsim5.POWER]
     return [n.kind for n in notices if "type" not in n.data]

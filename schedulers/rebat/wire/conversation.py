@@ -23,7 +23,7 @@ from rebat.engine.engine import Engine, OnProgress
 from rebat.policies.options import configure
 from rebat.session.session import Session
 from rebat.wire import batsim4, batsim5
-from rebat.wire.hello5 import (
+from rebat.wire.batsim5 import (
     OURS,
     Features,
     decode_hello,
@@ -33,7 +33,7 @@ from rebat.wire.hello5 import (
     is_init,
 )
 from rebat.wire.instants import WholeInstants
-from rebat.wire.sequences5 import with_sequences
+from rebat.wire.profiles5 import with_sequences
 
 T = TypeVar("T", bound=msgspec.Struct)
 Ask = Callable[[bytes], bytes]
