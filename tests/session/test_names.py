@@ -17,8 +17,7 @@ from rebat.core.attempts import check_ids, split_attempt
 from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import read_events
 from rebat.policies.presets import preset

@@ -15,13 +15,12 @@ from pathlib import Path
 from rebat.core.errors import InputError
 from rebat.core.files import folder, names, write_lines
 from rebat.core.jobs import Workload
-from rebat.engine.engine import Engine, OnProgress
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import simulate, write_batsim_files
-from rebat.wire.remote import run_remote
+from rebat.wire.conversation import run_remote
 from rebat.wire.zmq_link import connect
 
 VARIANTS = {

@@ -17,7 +17,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, Notified
 from rebat.core.files import open_text
 from rebat.wire import batsim4, batsim5
-from rebat.wire.hello5 import decode_hello, decode_init, encode_hello, encode_init, is_init
+from rebat.wire.batsim5 import decode_hello, decode_init, encode_hello, encode_init, is_init
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Line
 
 
@@ -151,9 +151,7 @@ def _opening(frame: Frame, sender: str) -> Checked:
         repeated = encode_init(decode_init(frame.data)) == frame.data
         problem = "" if repeated else "its text is not UTF-8"
         return Checked(frame.line, sender, "text of -s", True, repeated, problem)
-    features = decode_hello(frame.data).requested_simulation_features
-    assert features is not None  # a hello without features is invalid
-    decode_hello(encode_hello(features))
+    decode_hello(encode_hello(decode_hello(frame.data)))
     return Checked(frame.line, sender, "EDCHelloEvent")
 
 
@@ -168,7 +166,6 @@ def _unknown(decoded: Any, version: int) -> list[str]:
         return []
     notices = [event for event in decoded.events if isinstance(event, Notified)]
     if version == 5:
-        expected = ("HostsPStateChangedEvent", "HostsTurnedOnOffEvent")
         kinds = [n.kind for n in notices if n.data.get("event_type") == n.kind]
-        return [kind for kind in kinds if kind not in expected]
+        return [kind for kind in kinds if kind not in batsim5.POWER]
     return [n.kind for n in notices if "type" not in n.data]
