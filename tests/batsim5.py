@@ -16,8 +16,8 @@ from rebat.engine.engine import EngineOptions
 from rebat.models.failures.events import in_order, read_texts, texts_of
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.wire.batsim5 import Features, decode_hello, decode_message, decode_reply, encode_message
-from rebat.wire.checking import read_frames
 from rebat.wire.conversation import Conversation, greet, run_remote, session_for
+from rebat.wire.recording import read_frames
 from rebat.workloads.batsim5_json import with_failing_parts
 from rebat.workloads.load import load_workload
 from tests.coincidences import Case

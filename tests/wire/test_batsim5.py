@@ -30,7 +30,7 @@ from rebat.wire.batsim5 import (
     encode_reply,
     is_init,
 )
-from rebat.wire.checking import Frame, read_frames
+from rebat.wire.recording import Frame, read_frames
 from tests.recordings import cases5
 
 BY_STATE = (

@@ -24,8 +24,8 @@ from rebat.models.failures.events import write_events
 from rebat.models.failures.laws import parse_law
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.wire.batsim5 import decode_reply, encode_hello, encode_init
-from rebat.wire.checking import read_frames
 from rebat.wire.conversation import Conversation, greet, run_remote, session_for
+from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.recordings import cases5

@@ -9,7 +9,7 @@ under other names (`body`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -118,29 +118,16 @@ def nodes_text(value: Any) -> str:
     raise NotImplementedError(f"no JSON for {type(value).__name__}")
 
 
-class Item(Protocol):
-    """An event or a decision in the envelope of a message."""
-
-    @property
-    def type(self) -> str:
-        """The name of the message."""
-
-
-I = TypeVar("I", bound=Item)  # noqa: E741
-
-
-def each(items: Iterable[I], decode: Callable[[I], T]) -> tuple[T, ...]:
+def each(items: Iterable[Any], decode: Callable[[Any], T]) -> tuple[T, ...]:
     """Decode the items of a message. An InputError names the position and type of the item."""
     decoded = []
-    for position, item in enumerate(items):
-        name = item.type[:40]
-        where = f"event {position} ({name if name.isprintable() else short(name)})"
+    for item in items:
         try:
             decoded.append(decode(item))
-        except BROKEN as error:
-            raise InputError(str(error), where) from None
-        except InputError as error:
-            raise error.at(where) from None
+        except (*BROKEN, InputError) as error:
+            name = item.type[:40] if item.type.isprintable() else short(item.type[:40])
+            problem = error if isinstance(error, InputError) else InputError(str(error))
+            raise problem.at(f"event {len(decoded)} ({name})") from None
     return tuple(decoded)
 
 
