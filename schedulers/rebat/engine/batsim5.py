@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from rebat.core import decisions as d
+from rebat.core import events as e
 from rebat.core.batsim5 import complete
 from rebat.core.errors import InputError
-from rebat.core.events import CallRequested, Event, JobsKilled, Notified, SimulationBegan
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.nodes import NodeSet
@@ -46,20 +46,10 @@ _HOST = {
 class Engine5(Engine):
     """A simulation according to the rules of Batsim 5.
 
-    Parameters
-    ----------
-    workloads : sequence of Workload
-        The workloads, which are named w0, w1, and so on.
-    n_nodes : int, optional
-        Number of nodes of the machine (default: of the largest workload).
-    files : sequence of sequences of GenericEvent
-        Event files, each in order of time. The data of an event consists of its ``id`` and its text
-        ``data``.
-    options : EngineOptions
-        ``dynamic_jobs``, ``profile_reuse``, ``acknowledge_dynamic_jobs`` and ``forward_profiles``
-        are the features that the scheduler requested.
-    arguments : dict
-        Further fields of the first message.
+    The ``workloads`` are named w0, w1, and so on. The default of ``n_nodes`` is the size of the
+    largest one. Each event file in ``files`` is in order of time. The data of an event consists of
+    its ``id`` and its text ``data``. The first message contains the ``paths`` of the workloads and
+    the ``arguments``. Features that the scheduler requested are options.
     """
 
     protocol = 5
@@ -104,14 +94,14 @@ class Engine5(Engine):
     def _profiles_of(self, workload: str) -> Profiles:
         return self._all
 
-    def _began(self) -> SimulationBegan:
+    def _began(self) -> e.SimulationBegan:
         paths = dict(enumerate(self._paths))
         profiles: dict[str, Profiles] = {}
         if self._arguments.get("forward_profiles_on_simulation_begins"):
             for name, fields in sorted(self._all.items()):
                 workload, _, own = name.partition("!")
                 profiles.setdefault(workload, {})[own] = fields
-        return SimulationBegan(
+        return e.SimulationBegan(
             at_us=0,
             n_nodes=self.n_nodes,
             config=self._arguments,
@@ -122,7 +112,7 @@ class Engine5(Engine):
 
     # ---- the loop
 
-    def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
+    def _exchange(self, scheduler: Scheduler, events: tuple[e.Event, ...]) -> None:
         if self._begins and self._joined:
             self._begins = False
             if self._heap and self._heap[0][0] == 0:
@@ -158,7 +148,7 @@ class Engine5(Engine):
         return self._forced or super()._over()
 
     def _on_line(self, event: Any) -> None:
-        self._outbox.append(Notified(at_us=self.now_us, kind="generic", data=event.data))
+        self._outbox.append(e.Notified(at_us=self.now_us, kind="generic", data=event.data))
 
     # ---- jobs
 
@@ -188,7 +178,7 @@ class Engine5(Engine):
             raise self._abort("kill of jobs that are already being killed", ", ".join(ids))
         super()._kill(msgspec.structs.replace(decision, job_ids=ids))
         event = self._outbox.pop()
-        assert isinstance(event, JobsKilled)
+        assert isinstance(event, e.JobsKilled)
         progress = dict(sorted(event.progress.items()))  # Batsim sorts by the text of the ids
         self._outbox.append(msgspec.structs.replace(event, progress=progress))
 
@@ -264,7 +254,7 @@ class Engine5(Engine):
             if at_us != self.now_us:
                 continue
             last = n_done + 1 == call.n_periods
-            self._outbox.append(CallRequested(at_us=at_us, name=name, last=last))
+            self._outbox.append(e.CallRequested(at_us=at_us, name=name, last=last))
             if last:
                 self._stop_call(d.StopCall(at_us=at_us, name=name))
             else:
@@ -287,7 +277,7 @@ class Engine5(Engine):
             raise self._abort("unknown power state", detail)
         kind = "HostsPStateChangedEvent"
         data = {"event_type": kind, "host_ids": str(decision.nodes), "pstate": 0}
-        self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=data))
+        self._outbox.append(e.Notified(at_us=self.now_us, kind=kind, data=data))
 
     def _switch_nodes(self, decision: d.SwitchNodes) -> None:
         raise InputError(f"nodes {decision.nodes} cannot be switched on or off; use a real Batsim")

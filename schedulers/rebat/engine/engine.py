@@ -27,22 +27,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from rebat.core import decisions as d
+from rebat.core import events as e
 from rebat.core.errors import BatsimAbort, Deadlock, InputError
-from rebat.core.events import (
-    CallRequested,
-    Event,
-    JobCompleted,
-    JobsKilled,
-    JobSubmitted,
-    Message,
-    NodesFailed,
-    NodesRejuvenated,
-    NoMoreExternalEvents,
-    NoMoreStaticJobs,
-    Notified,
-    SimulationBegan,
-    SimulationEnded,
-)
 from rebat.core.formatting import counted
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import (
@@ -78,7 +64,7 @@ from rebat.kernels.pool import FREE
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.node_pool import NodePool
 
-Scheduler = Callable[[Message], d.Reply]
+Scheduler = Callable[[e.Message], d.Reply]
 OnProgress = Callable[[int, int, int], None]
 Happening = Callable[[Any], None]
 """Function that handles a pending event."""
@@ -133,34 +119,11 @@ class External(msgspec.Struct):
 class Engine:
     """A simulation.
 
-    Parameters
-    ----------
-    workload : Workload
-    n_nodes : int, optional
-        Number of nodes of the machine (default: that of the workload).
-    events : iterable of ExternalEvent
-        Failures, repairs and generic events. If this is a sequence (an event file), all its events
-        occur, as in Batsim. Other iterables must be in order of time, and their events after the
-        end of the last job do not occur.
-    operations : sequence of ExternalEvent
-        A second event file, in order of time, for example operations of an administrator.
-    options : EngineOptions
-
-    Attributes
-    ----------
-    ended : sequence of EndedJob
-        All jobs that ended or were rejected, in the order of Batsim's jobs.csv.
-    dead_us : int
-        Node time of jobs on nodes that are down. Batsim counts these nodes as unavailable.
-    lines_left : list of ExternalEvent
-        Lines of an event file at the present time that the next message does not contain (see
-        `EngineOptions.split_failures`).
-
-    Raises
-    ------
-    InputError
-        If the workload needs a network model, or if a machine event is for nodes outside the
-        machine.
+    ``events`` are failures, repairs and generic events. If they are a sequence (an event file), all
+    of them occur, as in Batsim. Other iterables must be in order of time, and their events after
+    the end of the last job do not occur. ``operations`` are a second event file, in order of time.
+    If the workload needs a network model, or if a machine event is for nodes outside the machine,
+    an InputError is raised.
     """
 
     protocol = 4
@@ -179,9 +142,12 @@ class Engine:
         self.n_nodes = n_nodes or workload.n_nodes
         self.now_us = 0
         self.ended: Table[EndedJob] = ended_jobs()
+        """All jobs that ended or were rejected, in the order of Batsim's jobs.csv."""
         self.profiles: dict[str, Profiles] = {}
         self.dead_us = 0
+        """Node time of jobs on nodes that are down. Batsim counts these nodes as unavailable."""
         self.lines_left: list[ExternalEvent] = []
+        """Lines of an event file at the present time that the next message does not contain."""
         self._keeps_profiles = self.options.profile_reuse
         self._registration_open = self.options.dynamic_jobs
         self._uses: dict[str, dict[str, int]] = {}
@@ -195,8 +161,8 @@ class Engine:
         self._gone: list[str] = []
         """Static jobs that ended since the last message."""
         self._heap: list[tuple[int, int, Happening, Any]] = []
-        self._outbox: list[Event] = []
-        self._notices: list[type[Event]] = []
+        self._outbox: list[e.Event] = []
+        self._notices: list[type[e.Event]] = []
         self._composed_late: set[tuple[str, str]] = set()
         self._sequence = self._calls = self._n_registered = self._unfinished = self._running = 0
         self._add_workloads(workload)
@@ -259,14 +225,8 @@ class Engine:
         """Simulate to the end.
 
         The function ``on_progress`` is called regularly with the time, the number of ended jobs and
-        the number of all jobs.
-
-        Raises
-        ------
-        BatsimAbort
-            If a real Batsim would abort.
-        Deadlock
-            If no event is left, but jobs still wait.
+        the number of all jobs. If a real Batsim would abort, BatsimAbort is raised. If no event is
+        left, but jobs still wait, Deadlock is raised.
         """
         self._exchange(scheduler, (self._began(),))
         rounds = 0
@@ -288,13 +248,13 @@ class Engine:
             if on_progress and rounds % 256 == 0:
                 n_jobs = self._static.n + self._n_registered
                 on_progress(self.now_us, len(self.ended), n_jobs)
-        self._exchange(scheduler, (SimulationEnded(at_us=self.now_us),))
+        self._exchange(scheduler, (e.SimulationEnded(at_us=self.now_us),))
 
-    def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
+    def _exchange(self, scheduler: Scheduler, events: tuple[e.Event, ...]) -> None:
         for job_id in self._gone:
             del self._jobs[job_id]
         self._gone.clear()
-        reply = scheduler(Message(self.now_us, events))
+        reply = scheduler(e.Message(self.now_us, events))
         self._check_times(reply)
         if self.lines_left:
             self._advance(self.now_us)
@@ -359,7 +319,7 @@ class Engine:
             text += f"; can never start, so the policy must reject: {_sizes(large)}"
         return text
 
-    def _take_notices(self) -> list[Event]:
+    def _take_notices(self) -> list[e.Event]:
         notices = [notice(at_us=self.now_us) for notice in self._notices]
         self._notices.clear()
         return notices
@@ -373,7 +333,7 @@ class Engine:
             or self._registration_open
         )
 
-    def _began(self) -> SimulationBegan:
+    def _began(self) -> e.SimulationBegan:
         options = self.options
         config = {
             "redis-enabled": False,
@@ -388,7 +348,7 @@ class Engine:
             "forward-unknown-events": options.forward_unknown_events,
         }
         host = {"state": "idle", "properties": {"role": ""}, "zone_properties": {}}
-        return SimulationBegan(
+        return e.SimulationBegan(
             at_us=0,
             n_nodes=self.n_nodes,
             config=config,
@@ -414,14 +374,14 @@ class Engine:
             return
         self._await_events(file)
         if not any(source.left for source in self._files):
-            self._notices.append(NoMoreExternalEvents)
+            self._notices.append(e.NoMoreExternalEvents)
 
     def _on_line(self, event: ExternalEvent) -> None:
         if isinstance(event, MachineEvent):
             self._on_machine_event(event)
         elif self.options.forward_unknown_events:
             kind = str(event.data.get("type"))
-            self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
+            self._outbox.append(e.Notified(at_us=self.now_us, kind=kind, data=event.data))
 
     def _on_machine_event(self, event: MachineEvent) -> None:
         """Change the state of nodes. Jobs on nodes that fail continue."""
@@ -438,12 +398,12 @@ class Engine:
         if event.available:
             self._count_dead(nodes)
             self._pool.repair(nodes)
-            self._outbox.append(NodesRejuvenated(at_us=at_us, nodes=nodes))
+            self._outbox.append(e.NodesRejuvenated(at_us=at_us, nodes=nodes))
         else:
             owner = self._pool.owner
             self._dead |= {node: at_us for node in nodes if owner[node] != FREE}
             self._pool.fail(nodes)
-            self._outbox.append(NodesFailed(at_us=at_us, nodes=nodes, cause=event.cause))
+            self._outbox.append(e.NodesFailed(at_us=at_us, nodes=nodes, cause=event.cause))
 
     def _count_dead(self, nodes: NodeSet) -> None:
         """Count the time for which a job ran on those of these nodes that are down."""
@@ -494,15 +454,8 @@ class Engine:
         if job_id in self._jobs:
             return self._jobs[job_id]
         profile = self._full_name(workload, job.profile)
-        made = EngineJob(
-            job_id,
-            job.n_nodes,
-            job.submit_us,
-            job.walltime_us,
-            profile,
-            workload,
-            submission=job,
-        )
+        times = job.submit_us, job.walltime_us
+        made = EngineJob(job_id, job.n_nodes, *times, profile, workload, submission=job)
         self._hold(made, with_parts(self._profiles_of(workload), profile))
         return made
 
@@ -525,7 +478,7 @@ class Engine:
             self._send_submission(self._make_static(*placed))
         self._statics_left = self._await_submissions()
         if not self._statics_left:
-            self._notices.append(NoMoreStaticJobs)
+            self._notices.append(e.NoMoreStaticJobs)
 
     def _send_submission(self, job: EngineJob) -> None:
         job.submitted = True
@@ -534,7 +487,7 @@ class Engine:
         assert submission is not None
         fields = job_fields(submission, job.id) if isinstance(submission, Job) else submission
         self._outbox.append(
-            JobSubmitted(at_us=self.now_us, job_id=job.id, job=fields, profile=profile)
+            e.JobSubmitted(at_us=self.now_us, job_id=job.id, job=fields, profile=profile)
         )
 
     def _start(self, job: EngineJob, nodes: NodeSet, legs: Iterator[int]) -> None:
@@ -574,7 +527,7 @@ class Engine:
         self._running -= 1
         self._vacate(job.nodes)
         self._outbox.append(
-            JobCompleted(
+            e.JobCompleted(
                 at_us=self.now_us, job_id=job.id, state=state, return_code=code, nodes=job.nodes
             )
         )
@@ -648,7 +601,7 @@ class Engine:
                 killed[job.id] = progress(job.profiles, job.profile, elapsed_us, repetitions)
                 self._end(job, KILLED, self._killed_code(job))
         ids = decision.job_ids
-        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=ids, progress=killed))
+        self._outbox.append(e.JobsKilled(at_us=self.now_us, job_ids=ids, progress=killed))
 
     def _killed_code(self, job: EngineJob) -> int:
         return -1
@@ -657,7 +610,7 @@ class Engine:
         """Return whether the scheduler knows the end of a job. Batsim 4 accepts repeated kills."""
         if job.end_us < 0 or (job.state == KILLED and self.protocol == 4):
             return False
-        unsent = (event for event in self._outbox if isinstance(event, JobCompleted))
+        unsent = (event for event in self._outbox if isinstance(event, e.JobCompleted))
         return all(event.job_id != job.id for event in unsent)
 
     def _call_me_later(self, decision: d.CallMeLater) -> None:
@@ -669,7 +622,7 @@ class Engine:
 
     def _on_call(self, name: str) -> None:
         self._calls -= 1
-        self._outbox.append(CallRequested(at_us=self.now_us, name=name))
+        self._outbox.append(e.CallRequested(at_us=self.now_us, name=name))
 
     def _need_registration(self) -> None:
         if not self.options.dynamic_jobs:
