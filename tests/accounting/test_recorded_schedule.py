@@ -19,7 +19,7 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.figures.explore.data import run_data
 from rebat.records.hosts import sorted_names
-from rebat.results.files.timelines import read_timeline
+from rebat.results.files.run_folder import read_timeline
 from rebat.results.measures.timeline import series_of
 from rebat.runs.recorded import recorded_run
 from rebat.workloads.recorded import RecordedSchedule

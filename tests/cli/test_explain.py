@@ -11,7 +11,7 @@ import pytest
 from rebat.cli.main import main
 from rebat.library.reproduce import repetition
 from rebat.library.run import run
-from rebat.results.explain.nearest import nearest
+from rebat.results.explain.book import nearest
 from rebat.results.explain.sentences import clock, span
 
 TOY = ["run", "toy", "--failures", "toy", "-p", "baseline", "-p", "sfsj", "-p", "easy"]

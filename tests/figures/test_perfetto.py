@@ -21,7 +21,7 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
-from rebat.results.files.timelines import read_timeline
+from rebat.results.files.run_folder import read_timeline
 from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timeline_of
 from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic

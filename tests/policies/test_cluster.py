@@ -20,7 +20,7 @@ from rebat.core.units import to_us
 from rebat.models.failures.events import GenericEvent
 from rebat.models.migration import cost_us
 from rebat.policies.presets import preset
-from rebat.results.measures.cores import usage
+from rebat.results.measures.platform import usage
 from rebat.results.measures.summary import Measures
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator

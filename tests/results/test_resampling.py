@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rebat.results.intervals import Interval, interval
-from rebat.results.resampling import Weights
+from rebat.results.intervals import Interval, Weights, interval
 
 
 def of(values: np.ndarray, statistic: Callable[[np.ndarray], float]) -> Interval | None:

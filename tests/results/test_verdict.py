@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from rebat.results.seeds import Seeds, rows
-from rebat.results.verdict import verdict
+from rebat.results.comparison import Seeds, rows, verdict
 
 
 def result(policies: dict[str, list[float]]) -> Seeds:

@@ -12,9 +12,9 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.results.comparison import intervals_csv, rows, seeds_csv
 from rebat.results.intervals import relative_width
 from rebat.results.metric import name_of
-from rebat.results.seeds import intervals_csv, rows, seeds_csv
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.spec import Source

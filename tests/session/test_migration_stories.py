@@ -20,7 +20,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
-from rebat.results.measures.cores import usage
+from rebat.results.measures.platform import usage
 from rebat.runs.single import RunResult, simulate
 from tests.scenarios import check_run
 

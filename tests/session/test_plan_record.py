@@ -17,7 +17,7 @@ from rebat.core.units import to_us
 from rebat.policies.guard import Guarded
 from rebat.results.explain.book import RunBook
 from rebat.results.explain.story import story
-from rebat.results.files.plans import read_plans
+from rebat.results.files.run_folder import read_plans
 from rebat.runs.single import simulate, write_run
 from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanChange, PlanRecord
 from tests.scenarios import Custom, fails, machine, on_ring, workloads

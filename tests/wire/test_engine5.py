@@ -23,8 +23,7 @@ from rebat.engine.engine import EngineOptions
 from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
-from rebat.results.files.batsim5_files import jobs_csv5
-from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.files.batsim_csv import jobs_csv, jobs_csv5
 from rebat.runs.single import simulate
 from tests.batsim5 import play5, replay_on_engine, rows4
 from tests.coincidences import Case

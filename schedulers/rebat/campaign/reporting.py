@@ -20,7 +20,7 @@ from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
 from rebat.papers.common.page import html, markdown
 from rebat.papers.common.parts import Report
-from rebat.results.reading import rejections
+from rebat.results.scenario import rejections
 from rebat.runs.simulating import NAME
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
+from rebat.results.comparison import change_text, runs_text
 from rebat.results.intervals import interval, ratio_of_means
-from rebat.results.verdict import change_text, runs_text
 
 if TYPE_CHECKING:
     from rebat.models.batch import Batch, BatchResult

@@ -142,8 +142,7 @@ def _two_runs(
     force: bool,
     as_json: bool,
 ) -> bool:
-    from rebat.results.compare.records import comparison_facts
-    from rebat.results.compare.schedules import compare
+    from rebat.results.compare.schedules import compare, comparison_facts
     from rebat.results.files.batsim_files import read_jobs
 
     in_a, in_b = read_jobs(a), read_jobs(b)
@@ -208,7 +207,7 @@ def _save(results: dict[str, Comparison], out: Path | None, force: bool) -> None
     from rebat.core.files import write_text
     from rebat.core.folders import atomic_folder
     from rebat.figures.compare import draw_comparison
-    from rebat.results.compare.differences import differences_csv
+    from rebat.results.compare.schedules import differences_csv
 
     with atomic_folder(out, force) as folder:
         for name, result in results.items():

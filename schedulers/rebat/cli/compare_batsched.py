@@ -71,7 +71,7 @@ def with_batsched(
 
 def batsched_record(compared: Compared) -> dict[str, Any]:
     """Return comparisons as plain data. A is Batsched and B is the embedded engine."""
-    from rebat.results.compare.records import comparison_facts
+    from rebat.results.compare.schedules import comparison_facts
 
     policy, source, result = compared
     return {"policy": policy, "source": source, **comparison_facts(result, allocations=True)}

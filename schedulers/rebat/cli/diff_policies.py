@@ -43,7 +43,7 @@ def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json:
       rebat diff-policies out/june baseline sfsj
     """
     from rebat.results.compare.parting import ends, parting
-    from rebat.results.files.timelines import read_timeline, run_folders
+    from rebat.results.files.run_folder import read_timeline, run_folders
 
     folders = run_folders(out, [name for name in (a, b) if name is not None])
     if len(folders) != 2:
@@ -59,8 +59,7 @@ def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json:
 def _text(
     first: Timeline, second: Timeline, parted: Parting | None, result: Ends, out: Path
 ) -> str:
-    from rebat.results.compare.parting import around_us
-    from rebat.results.compare.parting_text import SAME, difference_text
+    from rebat.results.compare.parting import SAME, around_us, difference_text
 
     if parted is None:
         return SAME.format(first.name, second.name)

@@ -38,7 +38,7 @@ def explain(folder: Path, job: str, complete: bool, as_json: bool) -> None:
     from rebat.results.explain.book import RunBook
     from rebat.results.explain.sentences import lines
     from rebat.results.explain.story import story
-    from rebat.results.files.timelines import run_folders
+    from rebat.results.files.run_folder import run_folders
 
     folders = run_folders(folder)
     if len(folders) > 1:

@@ -51,8 +51,7 @@ def export(run: Path, form: str, tracks: int, out: Path) -> None:
     from rebat.core.files import write_bytes
     from rebat.figures.perfetto.run import nodes_per_track, run_trace
     from rebat.library.node_names import names_in
-    from rebat.results.files.recorded import node_list_of
-    from rebat.results.files.timelines import read_timeline, run_folders
+    from rebat.results.files.run_folder import node_list_of, read_timeline, run_folders
 
     folders = run_folders(run)
     if len(folders) > 1:

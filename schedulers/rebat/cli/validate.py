@@ -16,7 +16,7 @@ from rebat.core.formatting import counted
 if TYPE_CHECKING:
     from rebat.library.validation import Validation
     from rebat.results.files.batsim_files import JobsFile
-    from rebat.results.files.recorded import RecordSource
+    from rebat.results.files.run_folder import RecordSource
     from rebat.results.validate.findings import Finding
 
 
@@ -114,7 +114,7 @@ def validate(
     from rebat.library.node_names import names_in, with_names
     from rebat.library.validation import validate_files
     from rebat.models.failures.events import read_events
-    from rebat.results.files.recorded import node_list_of, read_source
+    from rebat.results.files.run_folder import node_list_of, read_source
     from rebat.results.validate.findings import Reference
     from rebat.workloads.load import load_workload
 

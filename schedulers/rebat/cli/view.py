@@ -64,8 +64,7 @@ def view(
     from rebat.figures.explore.page import explorer_page
     from rebat.library.checks import error_at
     from rebat.library.node_names import names_in
-    from rebat.results.files.recorded import node_list_of
-    from rebat.results.files.timelines import run_folders
+    from rebat.results.files.run_folder import node_list_of, run_folders
     from rebat.results.measures.summary import parse_window
 
     if html and html.suffix.lower() not in (".html", ".htm"):
@@ -92,7 +91,7 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
     from rebat.console.progress import counting_bar
     from rebat.core.errors import InputError
     from rebat.figures.explore.page import MOST_TOGETHER
-    from rebat.results.files.timelines import read_timeline, run_folders
+    from rebat.results.files.run_folder import read_timeline, run_folders
 
     timelines = []
     if len(policies) > MOST_TOGETHER:
@@ -109,7 +108,7 @@ def _stories(folder: Path) -> dict[str, str] | None:
     from rebat.results.explain.book import RunBook
     from rebat.results.explain.sentences import lines
     from rebat.results.explain.story import story
-    from rebat.results.files.plans import PLANS
+    from rebat.results.files.run_folder import PLANS
 
     if not (folder / PLANS).exists():
         return None

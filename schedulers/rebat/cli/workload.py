@@ -306,8 +306,8 @@ def _parquet(path: Path) -> Path:
 
 
 def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
+    from rebat.results.files.run_folder import run_folders
     from rebat.results.files.swf_results import write_result_swf
-    from rebat.results.files.timelines import run_folders
     from rebat.workloads.load import load_workload
 
     folders = run_folders(folder)

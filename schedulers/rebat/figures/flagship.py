@@ -16,7 +16,7 @@ from rebat.core.units import to_s
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import label, new_figure, policy_colours, time_unit
 from rebat.figures.causes import CYAN, GREEN, GREY, KEPT_COLOUR, PURPLE, RED, YELLOW
-from rebat.results.measures.job_parts import (
+from rebat.results.measures.recoveries import (
     KEPT,
     KINDS,
     LOAD,

@@ -9,8 +9,8 @@ from typing import Any
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import NARROWEST_AXIS, at_least, label, new_figure, policy_colours
 from rebat.results.catalogue import RATIOS, metric
+from rebat.results.comparison import MetricRow
 from rebat.results.intervals import Interval, any_interval
-from rebat.results.seeds import MetricRow
 
 Ratios = Mapping[str, Mapping[str, Interval]]
 """Ratios by title of the metric, then by policy."""

@@ -14,8 +14,8 @@ from rebat.figures.binning import binned
 from rebat.figures.canvas import label, new_figure, policy_colours, time_unit
 from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, legend_text
 from rebat.figures.gantt import named_gantt, worth_drawing
+from rebat.results.measures.nodetime import Steps
 from rebat.results.measures.platform import Window
-from rebat.results.measures.steps import Steps
 from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timeline_of
 from rebat.session.ledger import Ledger
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from rebat.core.table import Texts
 from rebat.core.units import FOREVER_US, to_s
-from rebat.results.files.columns import plain_columns
+from rebat.results.comparison import COMPARED, MetricRow, Seeds
+from rebat.results.comparison import compared as row_of
 from rebat.results.files.run_csv import attempt_columns
-from rebat.results.measures.jobs import JobRow
-from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
+from rebat.results.files.tables import plain_columns
+from rebat.results.measures.jobs import GROUP_COLUMNS, JobRow, group_rows
 from rebat.results.metric import Name
-from rebat.results.seeds import COMPARED, MetricRow, Seeds
-from rebat.results.seeds import compared as row_of
 from rebat.runs.single import RunResult
 
 if TYPE_CHECKING:

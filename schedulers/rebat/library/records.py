@@ -10,8 +10,8 @@ from typing import Any
 from rebat.library.result import Result
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.catalogue import metric
+from rebat.results.comparison import MetricRow
 from rebat.results.metric import UNITS
-from rebat.results.seeds import MetricRow
 
 
 def comparison_record(result: Result, columns: Sequence[str], out: Path) -> dict[str, Any]:

@@ -21,11 +21,10 @@ from rebat.library.page import Page, explorer, page
 from rebat.library.plots import Plot
 from rebat.library.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.results.catalogue import columns as columns_of
+from rebat.results.comparison import MetricRow, Seeds, intervals_csv, rows, verdict, write_seeds
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
-from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, write_seeds
-from rebat.results.verdict import verdict
 from rebat.runs.comparing import PolicyRuns, failure_lines, folder_of
 from rebat.runs.single import RunResult, write_run
 from rebat.session.ledger import Ledger
@@ -241,7 +240,7 @@ class Result:
         ``job`` is its id (default: the job with the most node time under the first policy).
         """
         from rebat.figures.flagship import flagship_figure
-        from rebat.results.measures.job_parts import largest_job
+        from rebat.results.measures.recoveries import largest_job
 
         ledgers = self._ledgers("the history of a job")
         chosen = largest_job(next(iter(ledgers.values()))) if job is None else job

@@ -14,12 +14,18 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 from rebat.results.catalogue import USUAL, VERDICT, metric
-from rebat.results.comparison import comparable_with, comparison, main_lines
+from rebat.results.comparison import (
+    MetricRow,
+    Seeds,
+    by_name,
+    comparable_with,
+    comparison,
+    main_lines,
+)
 from rebat.results.intervals import marked, spread
-from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
+from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import Name, name_of, written
-from rebat.results.seeds import MetricRow, Seeds, by_name
 from rebat.runs.seeds import check_metric
 
 MANY_POLICIES = 3

@@ -33,8 +33,8 @@ from rebat.models.failures.correlated import NONE
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of
 from rebat.models.failures.recorded import Recorded, Trace
+from rebat.results.comparison import Seeds
 from rebat.results.measures.summary import parse_selection, parse_window
-from rebat.results.seeds import Seeds
 from rebat.runs.comparing import run_each
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.seeds import SeedRuns, run_seeds

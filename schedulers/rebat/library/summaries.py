@@ -13,11 +13,10 @@ from rebat.core.errors import InputError
 from rebat.core.files import read_text
 from rebat.library import sheets
 from rebat.results.catalogue import VERDICT
-from rebat.results.files.timelines import SUMMARY, policy_of, run_folders
+from rebat.results.comparison import Seeds, rows, verdict
+from rebat.results.files.run_folder import SUMMARY, policy_of, run_folders
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import flat_metrics
-from rebat.results.seeds import Seeds, rows
-from rebat.results.verdict import verdict
 
 MOST_RUNS = 1000
 """Maximum number of policies in a folder."""

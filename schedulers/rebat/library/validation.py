@@ -12,12 +12,10 @@ from rebat.core.errors import RebatError
 from rebat.core.options import HUNG
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_files import JobsFile, read_jobs
-from rebat.results.files.recorded import read_source
-from rebat.results.files.rows import Rows
-from rebat.results.files.tables import table_in
+from rebat.results.files.run_folder import read_source
+from rebat.results.files.tables import Rows, table_in
 from rebat.results.validate.findings import Finding, Reference
-from rebat.results.validate.latency import Latency, latency
-from rebat.results.validate.validate import validate
+from rebat.results.validate.validate import Latency, latency, validate
 
 
 class Validation(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.results.measures.backlog import at_hand
+from rebat.results.measures.platform import at_hand
 from rebat.results.metric import Metric, Name, Values, name_text
 
 _REPLACEMENTS = ("resizes_by_local", "resizes_by_idle", "resizes_by_remote", "resizes_by_restart")

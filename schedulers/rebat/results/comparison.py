@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of policies in one scenario, with a line per metric and ratios to a base policy."""
+"""Comparison of policies: metrics of single runs, metrics over seeds, and the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import msgspec
 
-from rebat.results.catalogue import CATALOGUE, FIRST_PRINTED, N_PRINTED
-from rebat.results.measures.backlog import are_comparable, of_window
+from rebat.core.files import write_json, write_text
+from rebat.core.formatting import name_field
+from rebat.results.catalogue import CATALOGUE, FIRST_PRINTED, N_PRINTED, VERDICT, metric
+from rebat.results.intervals import BySeed, Interval, interval, ratio_of_means, spread
+from rebat.results.measures.platform import are_comparable, of_window
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Metric, Name, Unit, Values, flat_metrics
 
@@ -27,7 +33,7 @@ class MetricLine(msgspec.Struct, frozen=True):
         The name in comparison.csv.
     of_window : bool
         Whether the metric is a share of the node time of the window. Such shares are not always
-        comparable between runs (see `measures.backlog.are_comparable`).
+        comparable between runs (see `are_comparable`).
     """
 
     metric: str
@@ -51,12 +57,12 @@ def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
     for row in CATALOGUE:
         if row.only_with and not any(_any(values, row.only_with) for values in runs.values()):
             continue
-        for metric, size_class in _instances(row, classes, partitions):
-            values = {name: metric.compared(of, size_class) for name, of in runs.items()}
+        for instance, size_class in _instances(row, classes, partitions):
+            values = {name: instance.compared(of, size_class) for name, of in runs.items()}
             if any(values.values()):
-                title, name = metric.printed(size_class), (metric.name, size_class)
-                window = of_window(metric.name)
-                lines.append(MetricLine(title, metric.compared_unit, values, name, window))
+                title, name = instance.printed(size_class), (instance.name, size_class)
+                window = of_window(instance.name)
+                lines.append(MetricLine(title, instance.compared_unit, values, name, window))
     return lines
 
 
@@ -96,9 +102,259 @@ def _any(values: Values, names: tuple[str, ...]) -> bool:
 
 
 def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
-    """Return whether shares of node time of two runs can be compared (see `measures.backlog`)."""
+    """Return whether shares of node time of two runs can be compared (see `comparable`)."""
     ours, others = _values(summary), _values(other)
     same = are_comparable(
         lambda name: ours.get((name, None)), lambda name: others.get((name, None))
     )
     return same is not False
+
+
+class Seeds:
+    """Values by policy, metric and seed. Ratios are relative to the first policy.
+
+    Parameters
+    ----------
+    policies : list of str
+        The policies, in display order.
+    """
+
+    def __init__(self, policies: list[str]) -> None:
+        self.policies = policies
+        self._values: dict[tuple[str, Name], dict[int, float]] = {}
+
+    def add(self, seed: int, policy: str, values: Iterable[tuple[str, str | None, float]]) -> None:
+        """Add the metrics of a run."""
+        for name, size_class, value in values:
+            self._values.setdefault((policy, (name, size_class)), {})[seed] = value
+
+    def of(self, policy: str, metric: Name) -> BySeed:
+        """Return a value per seed, in ascending order of seeds."""
+        return dict(sorted(self._values.get((policy, metric), {}).items()))
+
+    def mean(self, policy: str) -> Callable[[str], float | None]:
+        """Return a function that maps a metric of the entire run to its mean for the policy."""
+
+        def of(name: str) -> float | None:
+            values = self.of(policy, (name, None)).values()
+            return fmean(values) if values else None
+
+        return of
+
+    def __iter__(self) -> Iterator[tuple[int, str, str, str | None, float]]:
+        """Yield seed, policy, metric, size class and value of each entry."""
+        for policy in self.policies:
+            for name, size_class in self.metrics:
+                for seed, value in self.of(policy, (name, size_class)).items():
+                    yield seed, policy, name, size_class, value
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds with values, in order."""
+        return sorted(set().union(*self._values.values())) if self._values else []
+
+    @property
+    def metrics(self) -> list[Name]:
+        """All metrics of any policy, in the order in which they were added."""
+        return list(dict.fromkeys(metric for _, metric in self._values))
+
+
+class MetricRow(msgspec.Struct, frozen=True):
+    """A metric of a policy, and its ratio to the first policy (None for the first policy).
+
+    ``comparable`` states whether both policies had comparable work at hand in the window (see
+    `comparable`). It is None if the metric is not a share of the window's node time.
+    """
+
+    metric: Name
+    policy: str
+    value: Interval
+    ratio: Interval | None
+    comparable: bool | None = None
+
+
+def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[MetricRow]:
+    """Yield means and paired ratios with their intervals."""
+    base, *others = seeds.policies
+    same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}
+    for name in metrics or seeds.metrics:
+        reference = seeds.of(base, name)
+        for policy in seeds.policies:
+            ours = seeds.of(policy, name)
+            value = interval(list(ours.values()))
+            if value is not None:
+                ratio = None if policy == base else ratio_of_means(ours, reference)
+                comparable = same.get(policy) if of_window(name[0]) else None
+                yield MetricRow(name, policy, value, ratio, comparable)
+
+
+def by_name(rows: Iterable[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
+    """Return the rows by metric and policy."""
+    return {(row.metric, row.policy): row for row in rows}
+
+
+def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
+    """Write seeds.csv and run.json."""
+    write_text(folder / "seeds.csv", seeds_csv(seeds))
+    write_json(folder / "run.json", {**provenance, "seeds": seeds.seeds})
+
+
+def seeds_csv(seeds: Seeds) -> str:
+    """Return seeds.csv: a row per seed, policy and metric. Times are in seconds."""
+    lines = ["seed,policy,metric,size_class,value"]
+    for seed, policy, name, size_class, value in seeds:
+        lines.append(f"{seed},{_quoted(policy)},{name},{_quoted(size_class)},{value!r}")
+    return "\n".join(lines) + "\n"
+
+
+COMPARED = (
+    "metric",
+    "size_class",
+    "policy",
+    "seeds",
+    "mean",
+    "low",
+    "high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "differs",
+    "comparable",
+)
+"""Columns of comparison.csv, see `compared`."""
+
+
+def compared(row: MetricRow) -> tuple[Any, ...]:
+    """Return the values of a row for the columns `COMPARED`: mean and ratio with 95 % intervals.
+
+    ``differs`` states whether 1 is outside the interval of the ratio. For ``comparable`` see
+    `MetricRow`. Missing values are None.
+    """
+    ratio = row.ratio
+    over: tuple[float | bool | None, ...] = (None,) * 4
+    if ratio is not None:
+        differs = None if ratio.low is None else ratio.excludes(1.0)
+        over = (*_ends(ratio), differs)
+    return (*row.metric, row.policy, row.value.n, *_ends(row.value), *over, row.comparable)
+
+
+def intervals_csv(rows: Iterable[MetricRow]) -> str:
+    """Return comparison.csv: a row per metric and policy (see `compared`)."""
+    lines = [",".join(COMPARED)]
+    lines += [",".join(map(_cell, compared(row))) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _ends(estimate: Interval) -> tuple[float | None, ...]:
+    return estimate.mean, estimate.low, estimate.high
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (
+        f"{value:.6g}"
+        if isinstance(value, float)
+        else _quoted(None if value is None else str(value))
+    )
+
+
+def _quoted(text: str | None) -> str:
+    return name_field(text or "")
+
+
+MOST_SENTENCES = 3
+"""Each policy has a sentence if at most this many policies are compared with the first."""
+
+FEWEST_SEEDS = 5
+"""Minimum number of seeds for intervals in the verdict."""
+
+_Rows = Mapping[tuple[Name, str], MetricRow]
+
+
+def verdict(rows: Sequence[MetricRow], seeds: Seeds) -> str:
+    """Return the verdict, one sentence per line.
+
+    >>> seeds = Seeds(["baseline", "sfsj"])
+    >>> seeds.add(0, "baseline", [("flow_mean_s", "all", 100.0)])
+    >>> seeds.add(0, "sfsj", [("flow_mean_s", "all", 97.0)])
+    >>> from rebat.results.comparison import rows
+    >>> verdict(list(rows(seeds)), seeds)
+    'sfsj against baseline: mean flow -3.0 % (1 run, no interval)'
+    """
+    by = by_name(rows)
+    base, *others = seeds.policies
+    if not others:
+        return _alone(by, base, seeds)
+    if len(others) > MOST_SENTENCES:
+        return _best_of_many(by, seeds)
+    return "\n".join(_against(by, policy, base, seeds) for policy in others)
+
+
+def _alone(by: _Rows, policy: str, seeds: Seeds) -> str:
+    parts = [
+        f"{metric(name[0]).title} {spread(_shown(row.value), metric(name[0]).text)}"
+        for name in VERDICT
+        if (row := by.get((name, policy))) is not None
+    ]
+    return f"{policy}: {', '.join(parts)} ({runs_text(len(seeds.seeds))})"
+
+
+def _against(by: _Rows, policy: str, base: str, seeds: Seeds) -> str:
+    rows = [row for name in VERDICT if (row := by.get((name, policy))) and row.ratio]
+    if not rows:
+        return f"{policy} against {base}: nothing to compare ({runs_text(len(seeds.seeds))})"
+    return f"{policy} against {base}: {', '.join(map(_part, rows))} ({runs_text(len(seeds.seeds))})"
+
+
+def _best_of_many(by: _Rows, seeds: Seeds) -> str:
+    base, name = seeds.policies[0], VERDICT[0]
+    means = {p: by[name, p].value.mean for p in seeds.policies if (name, p) in by}
+    best = max(means, key=lambda policy: means[policy])
+    title = f"the highest {metric(name[0]).title} of {len(seeds.policies)} policies"
+    if best == base:
+        value, runs = metric(name[0]).text(means[best]), runs_text(len(seeds.seeds))
+        return f"{best} has {title}: {value} ({runs})"
+    return f"{best} has {title}.\n{_against(by, best, base, seeds)}"
+
+
+def _part(row: MetricRow) -> str:
+    if row.ratio is None:
+        return ""
+    title = metric(row.metric[0]).title
+    if row.comparable is False:
+        change = spread(_shown(row.ratio.minus(1.0)), _percent)
+        return f"{title} {change} (not comparable: different work)"
+    return f"{title} {change_text(row.ratio)}"
+
+
+def change_text(ratio: Interval) -> str:
+    """Return a ratio as a change in percent, with its interval.
+
+    >>> change_text(Interval(0.968, 0.95, 1.01, 9))
+    '-3.2 % [-5.0, +1.0] (not significant)'
+    """
+    change = _shown(ratio.minus(1.0))
+    if change.mean == change.low == change.high == 0.0:
+        return "unchanged"
+    unsure = change.low is not None and not change.excludes(0.0)
+    return spread(change, _percent) + (" (not significant)" if unsure else "")
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:+z.1f} %"
+
+
+def _shown(estimate: Interval) -> Interval:
+    return estimate if estimate.n >= FEWEST_SEEDS else Interval(estimate.mean)
+
+
+def runs_text(n: int) -> str:
+    """Return the number of seeds of a verdict as text.
+
+    >>> runs_text(1), runs_text(3), runs_text(30)
+    ('1 run, no interval', '3 seeds, too few for an interval', '30 seeds')
+    """
+    if n == 1:
+        return "1 run, no interval"
+    return f"{n} seeds" if n >= FEWEST_SEEDS else f"{n} seeds, too few for an interval"

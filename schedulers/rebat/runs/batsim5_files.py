@@ -9,7 +9,7 @@ from rebat.core.files import write_lines, write_text
 from rebat.engine.engine import Engine
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.outages import node_events
-from rebat.results.files.batsim5_files import jobs_csv5, schedule_json
+from rebat.results.files.batsim_csv import jobs_csv5, schedule_json
 
 
 def write_batsim5_files(

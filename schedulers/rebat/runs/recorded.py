@@ -14,9 +14,9 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EndedJob, ended_jobs
 from rebat.models.failures.events import MachineEvent
-from rebat.results.files.recorded import RECORDED
+from rebat.results.files.run_folder import RECORDED
+from rebat.results.measures.nodetime import sharing
 from rebat.results.measures.platform import free_steps
-from rebat.results.measures.sharing import sharing
 from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.single import RunResult, owners_of
 from rebat.session.ledger import AttemptRecord, Ledger, attempts_of

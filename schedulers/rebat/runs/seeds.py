@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
+from rebat.results.comparison import Seeds
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Name, flat_metrics, metric_names
-from rebat.results.seeds import Seeds
 from rebat.runs.local import perform_all
 from rebat.runs.simulating import simulate_run, units
 from rebat.runs.spec import RunSpec, Scenario, Source

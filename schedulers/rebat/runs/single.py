@@ -28,7 +28,6 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.results.files.batsim_csv import jobs_columns, jobs_csv, schedule_csv
-from rebat.results.files.plans import write_plans
 from rebat.results.files.run_csv import (
     attempt_columns,
     groups_csv,
@@ -38,9 +37,10 @@ from rebat.results.files.run_csv import (
     row_columns,
     rows_csv,
 )
+from rebat.results.files.run_folder import write_plans
 from rebat.results.files.tables import write_table
 from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
-from rebat.results.measures.sharing import repeated_us
+from rebat.results.measures.nodetime import repeated_us
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecord, PlanRecorder

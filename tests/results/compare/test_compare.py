@@ -12,8 +12,7 @@ import pytest
 from rebat.campaign.batsched import recorded
 from rebat.core.errors import InputError
 from rebat.figures.compare import draw_comparison
-from rebat.results.compare.differences import COLUMNS, differences_csv
-from rebat.results.compare.schedules import compare
+from rebat.results.compare.schedules import COLUMNS, compare, differences_csv
 from rebat.results.files.batsim_files import REQUIRED, read_jobs
 from tests.recordings import folder_of
 from tests.results.files.tables import edited, only, table, toy_csv, without

@@ -14,7 +14,7 @@ from rebat.core.formatting import csv_line
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Ragged, Texts
 from rebat.core.units import to_s
-from rebat.results.files.columns import (
+from rebat.results.files.tables import (
     Column,
     Names,
     Nodes,

@@ -18,8 +18,8 @@ from rebat.core.jobs import Workload
 from rebat.models.failures.outages import write_names
 from rebat.papers.common.judgement import CONTRADICTED
 from rebat.papers.common.page import html, markdown
-from rebat.results.files.timelines import read_timeline
-from rebat.results.seeds import Seeds, seeds_csv
+from rebat.results.comparison import Seeds, seeds_csv
+from rebat.results.files.run_folder import read_timeline
 from tests.papers.common.test_page import claim, report
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+a", "-a", "@SUM(1)", "\t=1", "\r=1", "'=1", "-1+1", "=1,2"]

@@ -15,10 +15,17 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import csv_field
 from rebat.core.table import Texts
 from rebat.results.files.batsim_files import read_jobs
-from rebat.results.files.columns import Names, Reals, Seconds, Words
-from rebat.results.files.rows import Rows
-from rebat.results.files.tables import row_reader, table_in, write_table
-from rebat.results.files.timelines import read_timeline
+from rebat.results.files.run_folder import read_timeline
+from rebat.results.files.tables import (
+    Names,
+    Reals,
+    Rows,
+    Seconds,
+    Words,
+    row_reader,
+    table_in,
+    write_table,
+)
 from rebat.workloads.generate import synthetic
 from tests.results.files.test_timelines import same
 

@@ -14,10 +14,15 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.results.catalogue import NODE_TIME, USUAL, metric
-from rebat.results.measures.backlog import NOT_COMPARABLE, AtHand, backlog, comparable
-from rebat.results.measures.platform import platform_time
+from rebat.results.comparison import Seeds, intervals_csv, rows
+from rebat.results.measures.platform import (
+    NOT_COMPARABLE,
+    AtHand,
+    backlog,
+    comparable,
+    platform_time,
+)
 from rebat.results.measures.summary import Measures
-from rebat.results.seeds import Seeds, intervals_csv, rows
 from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
 from tests.scenarios import fails, failures, machine, on_ring, run, workloads

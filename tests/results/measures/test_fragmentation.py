@@ -14,7 +14,7 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
 from rebat.policies.presets import preset
 from rebat.results.comparison import comparison
-from rebat.results.measures.fragmentation import fragmentation
+from rebat.results.measures.platform import fragmentation
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.single import simulate

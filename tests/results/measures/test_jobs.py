@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from rebat.results.files.run_csv import rows_csv
-from rebat.results.measures.flows import EVERY_JOB, Selection, select
+from rebat.results.measures.jobs import EVERY_JOB, Selection, select
 from tests.scenarios import machine, run
 
 

@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.results.measures.flows import flow_of
-from rebat.results.measures.jobs import JobRows, job_rows, job_times
-from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
-from rebat.results.measures.service import fairness, jain, quantiles, service_of
+from rebat.results.measures.jobs import (
+    GROUP_COLUMNS,
+    JobRows,
+    fairness,
+    flow_of,
+    group_rows,
+    jain,
+    job_rows,
+    job_times,
+    quantiles,
+    service_of,
+)
 from tests.scenarios import machine, run
 
 

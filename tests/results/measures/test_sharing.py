@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.results.measures.backlog import backlog
-from rebat.results.measures.platform import free_steps, platform_time
-from rebat.results.measures.sharing import repeated_us, sharing
+from rebat.results.measures.nodetime import repeated_us, sharing
+from rebat.results.measures.platform import backlog, free_steps, platform_time
 from rebat.results.measures.summary import Measures, summarise
 from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.results.measures.spares import spares
+from rebat.results.measures.changes import spares
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from tests.oracles.spare_use import spare_use

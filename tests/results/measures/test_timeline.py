@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.outages import node_events
-from rebat.results.measures.steps import Steps, steps_of
+from rebat.results.measures.nodetime import Steps, steps_of
 from rebat.results.measures.timeline import outages_of, series_of, timeline_of
 from rebat.session.ledger import Ledger
 from tests.scenarios import failures, run, workloads

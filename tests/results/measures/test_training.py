@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rebat.cli.main import main
 from rebat.models.tiers import add_tiers, parse_tiers
-from rebat.results.measures.flows import size_classes
+from rebat.results.measures.jobs import size_classes
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from tests.oracles.effective_time import Timed, effective_time

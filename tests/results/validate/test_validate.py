@@ -18,8 +18,7 @@ from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import REQUIRED, JobRecord, read_jobs
 from rebat.results.validate.attempts import split_attempt
 from rebat.results.validate.findings import KINDS, Reference
-from rebat.results.validate.sweep import sweep
-from rebat.results.validate.validate import validate
+from rebat.results.validate.validate import sweep, validate
 from rebat.workloads.batsim_json import read_workload
 from tests.recordings import beside, folder_of
 from tests.results.files.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without

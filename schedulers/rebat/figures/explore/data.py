@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rebat.figures.binning import tail_us
 from rebat.figures.causes import HELD_COLOUR, kept_colour, lost_colour
-from rebat.results.measures.steps import Steps
+from rebat.results.measures.nodetime import Steps
 from rebat.results.measures.timeline import CAUSES, Pattern, Timeline, series_of
 
 Array = npt.NDArray[Any]

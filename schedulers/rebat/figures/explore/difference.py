@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rebat.core.errors import InputError
-from rebat.results.compare.parting import around_us, ends, parting
-from rebat.results.compare.parting_text import SAME, difference_text
+from rebat.results.compare.parting import SAME, around_us, difference_text, ends, parting
 from rebat.results.measures.timeline import Timeline
 
 

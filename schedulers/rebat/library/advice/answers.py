@@ -31,8 +31,8 @@ from rebat.library.advice.design import FITTED, AdvisedSite, period_text
 from rebat.library.advice.owners import WorkOwner, losers
 from rebat.library.advice.rounds import Evidence
 from rebat.results.catalogue import metric as row_of
+from rebat.results.comparison import change_text
 from rebat.results.intervals import ratio_of_means
-from rebat.results.verdict import change_text
 
 MOST_CLASSES = 3
 """Maximum number of size classes that a sentence names."""

@@ -26,8 +26,8 @@ from rebat.library.advice.compared import (
 from rebat.library.advice.design import NONE, YOUNG_DALY, AdvisedSite, period_text
 from rebat.library.advice.losses import MONTH_H
 from rebat.library.advice.rounds import Evidence
+from rebat.results.comparison import change_text
 from rebat.results.intervals import Interval, exact_number, spread
-from rebat.results.verdict import change_text
 
 HOURS = "node-hours"
 """Kind of a number: node-hours in the period of `period_of`."""

@@ -19,10 +19,9 @@ from rebat.core.jobs import Workload
 from rebat.core.traits import traits_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.outages import node_events
-from rebat.results.files.recorded import RECORDED, read_source
-from rebat.results.files.timelines import read_timeline, run_folders
-from rebat.results.measures.flows import class_name, size_classes
-from rebat.results.measures.sharing import NodeIntervals, node_times
+from rebat.results.files.run_folder import RECORDED, read_source, read_timeline, run_folders
+from rebat.results.measures.jobs import class_name, size_classes
+from rebat.results.measures.nodetime import NodeIntervals, node_times
 from rebat.results.measures.timeline import CAUSES, Timeline, outages_of
 
 HOUR_US = 3_600_000_000

@@ -199,7 +199,7 @@ def quantiles(group: str, recorded_s: Floats, simulated_s: Floats) -> Quantiles:
 
 def groups(recorded: RecordedWaits, simulated_s: Floats) -> Iterator[Quantiles]:
     """Yield the waits of all jobs, of each size class, and of each queue."""
-    from rebat.results.measures.flows import size_classes
+    from rebat.results.measures.jobs import size_classes
 
     yield quantiles("all", recorded.wait_s, simulated_s)
     for low, high in size_classes(int(recorded.size.max())):

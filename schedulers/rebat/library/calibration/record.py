@@ -14,8 +14,8 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.library.calibration.distance import Floats, Mask, RecordedWaits
-from rebat.results.files.recorded import read_source
-from rebat.results.files.rows import Rows
+from rebat.results.files.run_folder import read_source
+from rebat.results.files.tables import Rows
 
 FOLDER, FILE, SUMMARY = "recorded", "rebat_jobs.csv", "summary.json"
 Texts = npt.NDArray[np.object_]

@@ -28,9 +28,9 @@ from rebat.papers.common.sweeps import SweptRuns, lines_of, sweeps
 from rebat.papers.common.tables import Column, column
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
+from rebat.results.comparison import change_text
 from rebat.results.intervals import any_interval, marked, spread
-from rebat.results.measures.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
-from rebat.results.verdict import change_text
+from rebat.results.measures.platform import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.runs.simulating import workload_of
 from rebat.runs.unit import Unit
 from rebat.workloads.describe import describe

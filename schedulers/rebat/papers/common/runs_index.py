@@ -18,9 +18,8 @@ from rebat.results.intervals import (
     minus,
     relative,
 )
-from rebat.results.measures.backlog import are_comparable
-from rebat.results.reading import read_results
-from rebat.results.scenario import ScenarioLabel, scenario_of_row
+from rebat.results.measures.platform import are_comparable
+from rebat.results.scenario import ScenarioLabel, read_results, scenario_of_row
 
 Where = TypeVar("Where", bound=Hashable)
 """The part of a key that compared runs have in common, such as a workload with its failures."""
@@ -192,7 +191,7 @@ class RunIndex(Index[Setting, Case]):
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
         """Return whether the node times of two runs are comparable. Return None if this is unknown.
 
-        See `measures.backlog`.
+        See `measures.platform.comparable`.
         """
         return are_comparable(partial(self.mean, *ours), partial(self.mean, *others))
 

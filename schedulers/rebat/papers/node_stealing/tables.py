@@ -23,7 +23,7 @@ from rebat.papers.node_stealing.runs import (
     semantics,
 )
 from rebat.results.intervals import spread
-from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
+from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 
 Ours = Callable[[str], str]
 """Function of a policy (with the prefix of its version) that returns rebat's value as text."""

@@ -19,7 +19,7 @@ SOURCES = {
     "by_restart": "moldable jobs start over",
     "requeued": "waits",
 }
-"""Texts for the outcomes of attempts that a failure hit (`measures.resizes`)."""
+"""Texts for the outcomes of attempts that a failure hit (`measures.changes`)."""
 
 _HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts", "lenders")
 """The axes that configure the replacement."""

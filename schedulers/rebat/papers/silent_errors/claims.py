@@ -26,7 +26,7 @@ from rebat.papers.silent_errors.sets import (
     over_procs,
     over_q,
 )
-from rebat.results.resampling import Weights
+from rebat.results.intervals import Weights
 
 LOW_Q = 0.2
 """Maximum failure probability that counts as low."""

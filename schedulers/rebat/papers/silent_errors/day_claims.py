@@ -23,8 +23,7 @@ from rebat.papers.silent_errors.sets import (
     Sets,
     over_q,
 )
-from rebat.results.intervals import interval
-from rebat.results.resampling import Weights
+from rebat.results.intervals import Weights, interval
 
 LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
 """Upper bounds of the largest ratios in Table 1, according to section 5.3."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.runs_index import Index, Row
-from rebat.results.reading import read_results
-from rebat.results.resampling import Floats, Weights
+from rebat.results.intervals import Floats, Weights
+from rebat.results.scenario import read_results
 
 Points = Sequence[tuple[float, float]]
 Line = Mapping[float, float]

@@ -8,7 +8,7 @@ from itertools import islice
 
 from rebat.figures.flagship import flagship_svg
 from rebat.papers.common.parts import Picture
-from rebat.results.measures.job_parts import largest_job
+from rebat.results.measures.recoveries import largest_job
 from rebat.runs.labels import scenario_of
 from rebat.runs.simulating import simulate_run
 from rebat.runs.unit import Unit

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from rebat.core.errors import InputError
+from rebat.core.formatting import name_field
 from rebat.core.units import to_s
 from rebat.results.comparison import MetricLine
 from rebat.results.files.batsim_files import JobRecord, JobsFile
+from rebat.results.metric import UNITS
 
 QUANTITIES = ("start", "finish", "waiting", "flow")
 """The compared quantities of a job: two times (start, finish) and two durations."""
@@ -264,3 +267,102 @@ def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+COLUMNS = (
+    "job_id",
+    "tables",
+    *(f"{name}_{part}" for name in QUANTITIES for part in ("a", "b", "difference")),
+    "state_a",
+    "state_b",
+    "same_nodes",
+)
+
+
+def differences_csv(comparison: Comparison) -> str:
+    """Return a row per differing job, sorted by start in A. Differences are B - A, in seconds."""
+    pairs = sorted(comparison.differing, key=lambda p: (p.a.start or 0, p.key))
+    lines = [",".join(COLUMNS), *(_pair_line(pair) for pair in pairs)]
+    lines += [_single_line(record, "A") for record in comparison.only_a]
+    lines += [_single_line(record, "B") for record in comparison.only_b]
+    return "\n".join(lines) + "\n"
+
+
+def _pair_line(pair: Pair) -> str:
+    cells = [name_field(pair.key), "both"]
+    for name in QUANTITIES:
+        values = getattr(pair.a, name), getattr(pair.b, name), pair.difference_us(name)
+        cells += [_cell(value) for value in values]
+    return ",".join([*cells, pair.a.state, pair.b.state, str(int(pair.same_nodes))])
+
+
+def _single_line(record: JobRecord, table: str) -> str:
+    """Return the row of a job that is in one table only. The other table's columns are empty."""
+    cells = dict.fromkeys(COLUMNS, "")
+    side = table.lower()
+    cells |= {"job_id": name_field(record.key), "tables": table, f"state_{side}": record.state}
+    cells |= {f"start_{side}": _cell(record.start_us), f"finish_{side}": _cell(record.end_us)}
+    return ",".join(cells.values())
+
+
+def _cell(us: int | None) -> str:
+    return "" if us is None else f"{to_s(us):.6f}"
+
+
+def comparison_facts(result: Comparison, allocations: bool) -> dict[str, Any]:
+    """Return a comparison as plain data. If ``allocations`` is set, include the nodes of jobs."""
+    return {
+        "same": result.same(allocations),
+        "tolerance_s": result.tolerance_us / 1e6,
+        "jobs": len(result.pairs),
+        "only_a": len(result.only_a),
+        "only_b": len(result.only_b),
+        "differing": len(result.differing),
+        "different_states": result.other_states,
+        "different_nodes": result.other_nodes,
+        "quantities": [
+            {
+                "quantity": name,
+                "equal": spread.equal,
+                "differing": spread.differing,
+                "max_s": spread.max_s,
+                "mean_s": spread.mean_s,
+            }
+            for name, spread in result.spreads.items()
+        ],
+        "first_difference": None if result.first is None else _divergence_facts(result.first),
+        "metrics": [_metric(line) for line in result.metrics],
+    }
+
+
+def _divergence_facts(first: Divergence) -> dict[str, Any]:
+    return {
+        "at_s": to_s(first.at_us),
+        "job": first.key,
+        "a": None if first.a is None else _times(first.a),
+        "b": None if first.b is None else _times(first.b),
+        "running_a": _running(first.running_a),
+        "running_b": _running(first.running_b),
+    }
+
+
+def _times(record: JobRecord) -> dict[str, float | None]:
+    return {
+        "start_s": None if record.start_us is None else to_s(record.start_us),
+        "end_s": None if record.end_us is None else to_s(record.end_us),
+    }
+
+
+def _running(records: Sequence[JobRecord]) -> dict[str, Any]:
+    nodes = sum(len(record.nodes) for record in records)
+    return {"jobs": [record.job_id for record in records], "nodes": nodes}
+
+
+def _metric(line: MetricLine) -> dict[str, Any]:
+    return {
+        "metric": line.metric,
+        "unit": UNITS[line.unit],
+        "a": line.values["A"],
+        "b": line.values["B"],
+        "ratio": line.ratio("B", "A"),
+    }

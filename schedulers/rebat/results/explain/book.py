@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -15,18 +16,16 @@ from rebat.core.attempts import job_name, split_attempt
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.results.explain.nearest import nearest
-from rebat.results.files.plans import read_plans
-from rebat.results.files.rows import Rows
-from rebat.results.files.tables import table_in
-from rebat.results.files.timelines import (
+from rebat.results.files.run_folder import (
     ATTEMPTS,
     EVENTS,
     REQUIRED,
     n_nodes_of,
     policy_of,
     read_node_events,
+    read_plans,
 )
+from rebat.results.files.tables import Rows, table_in
 from rebat.session.plan_record import PLAN_COLUMNS, PlanChange, PlanRecord
 
 Ints = npt.NDArray[np.int64]
@@ -207,3 +206,19 @@ class RunBook:
                 if node in own:
                     return int(node)
         return None
+
+
+MOST = 3
+
+
+def nearest(name: str, names: Sequence[str]) -> list[str]:
+    """Return the most similar ids. Compare values if the id is a number, otherwise spellings.
+
+    >>> nearest("20", ["3", "17", "18", "25"])
+    ['18', '17', '25']
+    """
+    numbers = [text for text in names if text.isdecimal()]
+    if name.isdecimal() and numbers:
+        value = int(name)
+        return sorted(numbers, key=lambda text: (abs(int(text) - value), -int(text)))[:MOST]
+    return difflib.get_close_matches(name, names, MOST, 0) or list(names[:MOST])

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rebat.core.attempts import Cause, split_attempt
-from rebat.results.explain.grouping import IN_ORDER
-from rebat.results.explain.moment import Moment
-from rebat.results.explain.story import Story
+from rebat.results.explain.story import IN_ORDER, Moment, Story
 
 Facts = dict[str, Any]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim's output files, jobs.csv and schedule.csv, from the engine's record.
+"""Batsim's output files from the engine's record: jobs.csv, schedule.csv and schedule.json.
 
 Names are those of Batsim, because the files are compared with Batsim's files.
 """
@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.batsim5 import complete
 from rebat.core.formatting import csv_field
 from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.core.units import US_PER_S, to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob, ended_jobs
 from rebat.results.files.batsim_files import NULL_RUN_US
-from rebat.results.files.columns import (
+from rebat.results.files.tables import (
     Column,
     Names,
     Nodes,
@@ -28,7 +29,7 @@ from rebat.results.files.columns import (
     Words,
     csv_lines,
 )
-from rebat.results.measures.sharing import dot
+from rebat.results.measures.nodetime import dot
 
 
 def jobs_csv(jobs: Iterable[EndedJob]) -> Iterator[str]:
@@ -99,7 +100,7 @@ def totals(
     """Return the totals of a schedule by name. As in Batsim, every resubmission counts as a job.
 
     ``uncounted_us`` is the node time in a sum over jobs that does not count as computing. It is
-    subtracted. The node was down, or several jobs shared it (see `measures.sharing`).
+    subtracted. The node was down, or several jobs shared it (see `measures.nodetime`).
 
     Unavailable nodes are counted up to the makespan. Batsim counts them up to the last machine
     event. The two columns of wall-clock time are 0, so that equal runs produce equal files.
@@ -152,3 +153,38 @@ def totals(
 def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:
     outages = node_events.outages(until_us).rows()
     return sum(min(up, until_us) - down for _, down, up in outages if down < until_us)
+
+
+VERSION5 = "5.0.0-rc2-rebat"
+_ONLY_IN_4 = ("scheduling_time", "simulation_time")
+
+
+def jobs_csv5(jobs: Table[EndedJob]) -> Iterator[str]:
+    """Yield the lines of jobs.csv. It has a row per Batsim job or resubmission, sorted by end.
+
+    Like Batsim, the file does not quote names. The energy of static jobs is -1.
+    """
+    profile, workload = jobs.column("profile"), jobs.column("workload")
+    names = jobs.values("profile")
+    pairs, which = np.unique(workload * len(names) + profile, return_inverse=True)
+    complete_names = [
+        complete(names[pair % len(names)], jobs.values("workload")[pair // len(names)])
+        for pair in pairs.tolist()
+    ]
+    static = jobs.column("registered") == 0
+    columns = {
+        "job_id": Names(lambda part: jobs.texts("name", part), str),
+        "workload_name": Words(workload, jobs.values("workload"), str),
+        "profile": Words(which, complete_names, str),
+        **columns_of_run(jobs),
+        "consumed_energy": Seconds(np.where(static, -US_PER_S, 0), jobs.having("state", REJECTED)),
+        "metadata": Words(np.zeros(len(jobs), dtype=np.int64), [""]),
+    }
+    return csv_lines(columns, len(jobs))
+
+
+def schedule_json(jobs: Table[EndedJob], n_nodes: int, node_events: NodeEvents) -> str:
+    """Return schedule.json: an object with the totals of the schedule, one field per line."""
+    values = totals(jobs, n_nodes, node_events) | {"batsim_version": f'"{VERSION5}"'}
+    rows = (f'  "{name}": {value}' for name, value in values.items() if name not in _ONLY_IN_4)
+    return "{\n" + ",\n".join(rows) + "\n}\n"

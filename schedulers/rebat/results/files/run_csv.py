@@ -17,7 +17,7 @@ from rebat.core.formatting import name_field
 from rebat.core.options import STAGES
 from rebat.core.table import Texts
 from rebat.core.units import to_s
-from rebat.results.files.columns import (
+from rebat.results.files.tables import (
     Column,
     Names,
     Nodes,
@@ -27,8 +27,7 @@ from rebat.results.files.columns import (
     Words,
     csv_lines,
 )
-from rebat.results.measures.jobs import JOB_COLUMNS, JobRows, losses_us
-from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
+from rebat.results.measures.jobs import GROUP_COLUMNS, JOB_COLUMNS, JobRows, group_rows, losses_us
 from rebat.results.measures.recoveries import since_checkpoint_us
 from rebat.results.measures.timeline import pattern_of
 from rebat.session.ledger import Ledger
@@ -90,7 +89,7 @@ def _column(values: npt.NDArray[Any]) -> Column:
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
-    """Yield rebat_users.csv or rebat_queues.csv, a row per user or queue (`measures.owners`)."""
+    """Yield rebat_users.csv or rebat_queues.csv, a row per user or queue (`group_rows`)."""
     yield ",".join((column, *GROUP_COLUMNS))
     for values in group_rows(rows, column):
         yield _line(values)

@@ -20,9 +20,8 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.traits import traits_of
 from rebat.core.units import US_PER_S
 from rebat.results.files.batsim_files import read_jobs
-from rebat.results.files.rows import Rows
-from rebat.results.files.tables import table_in
-from rebat.results.files.timelines import ATTEMPTS, n_nodes_of
+from rebat.results.files.run_folder import ATTEMPTS, n_nodes_of
+from rebat.results.files.tables import Rows, table_in
 
 UNKNOWN = -1
 FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)

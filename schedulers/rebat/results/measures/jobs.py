@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of each original job over all its attempts, one row per job."""
+"""The outcome of each job over all its attempts, and the metrics of groups of jobs.
+
+Groups are size classes (sections 5.3.1 and 6.1.2 of Du et al.), users and queues. Their metrics are
+flows, waiting times, slowdowns and fairness.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.core.errors import InputError
 from rebat.core.table import Table, Texts, first_rows
 from rebat.core.traits import OWNERS
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
-from rebat.results.measures.sharing import widths
+from rebat.results.measures.nodetime import widths
 from rebat.session.ledger import AttemptRecord, Ledger
 
 
@@ -313,3 +318,217 @@ def lost_us(record: AttemptRecord) -> int:
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
     progress = record.useful_us - record.lost_us
     return max(0, record.end_us - record.start_us - recovery - progress)
+
+
+SIZE_CLASSES: tuple[tuple[int, int], ...] = (
+    (1, 2**7),
+    (2**7, 2**9),
+    (2**9, 2**11),
+    (2**11, 2**13),
+    (2**13, 2**15),
+    (2**15, 2**16),
+)
+"""Half-open intervals of job sizes (Figures 1 to 8). The last one includes all larger jobs."""
+
+
+SMALL_MACHINE = 512
+"""On machines with at most this many nodes, bounds are powers of two (Figures 12 and 13)."""
+
+
+def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
+    """Return the size classes for a machine with ``n_nodes`` nodes."""
+    if n_nodes > SMALL_MACHINE:
+        return SIZE_CLASSES
+    return tuple((2**i, 2 ** (i + 1)) for i in range(n_nodes.bit_length()))
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """Flow of a group of jobs, in seconds. The weight of a job is its number of nodes."""
+
+    jobs: int
+    max_s: float
+    mean_s: float
+    weighted_mean_s: float
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """A selection of jobs by submission, from the share ``first`` to the share ``last``.
+
+    If ``by`` is 'count', the shares refer to the jobs in the order of submissions, as in the paper
+    (section 5.3.3 drops the first and last 20 % of the jobs). If ``by`` is 'time', the shares refer
+    to the time from the first to the last submission, as in the authors' program (0.2 and 0.8).
+    """
+
+    first: float = 0.2
+    last: float = 0.8
+    by: str = "count"
+
+
+EVERY_JOB = Selection(0.0, 1.0)
+
+
+def select(rows: JobRows, selection: Selection) -> JobRows:
+    """Return the finished jobs of a selection."""
+    submitted = rows.column("submission_time")
+    order = np.argsort(submitted, kind="stable")
+    if not len(order):
+        return rows
+    if selection.by == "count":
+        chosen = order[round(selection.first * len(order)) : round(selection.last * len(order))]
+    elif selection.by == "time":
+        times = submitted[order]
+        start, span = times[0], times[-1] - times[0]
+        low, high = start + selection.first * span, start + selection.last * span
+        chosen = order[(low <= times) & (times <= high)]
+    else:
+        raise InputError(f"jobs cannot be selected by {selection.by!r}", expected="count or time")
+    chosen = chosen[rows.has_finished[chosen]]
+    everything = len(chosen) == len(rows) and bool((np.diff(chosen) > 0).all())
+    return rows if everything else rows[chosen]
+
+
+def class_name(low: int, high: int) -> str:
+    """Return the name of a size class: '[512, 2048)'."""
+    return f"[{low}, {high})"
+
+
+def flow_of(times: Floats) -> Flow | None:
+    """Return the flow of finished jobs, or None if there are no jobs. See `job_times`."""
+    n_jobs = times.shape[1]
+    if not n_jobs:
+        return None
+    weighted_s, flow_s = np.cumsum(times[1:3], axis=1)[:, -1].tolist()
+    return Flow(n_jobs, float(times[2].max()), flow_s / n_jobs, weighted_s / float(times[0].sum()))
+
+
+def by_class(rows: JobRows, n_nodes: int) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Yield the name of each size class of the machine and the positions of its jobs."""
+    classes = size_classes(n_nodes)
+    lows = [low for low, _ in classes]
+    codes = np.searchsorted([*lows, max(n_nodes + 1, lows[-1])], rows.column("size"), "right") - 1
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], range(len(classes) + 1))
+    for (low, high), first, last in zip(classes, ends, ends[1:], strict=False):
+        yield class_name(low, high), order[first:last]
+
+
+class Service(msgspec.Struct, frozen=True):
+    """Waiting times and flows in seconds, and slowdowns, of the measured jobs.
+
+    A job waits while it holds no nodes. The slowdown is the flow divided by the time for which the
+    job held nodes, over all attempts. The bounded slowdown is at least 1. ``p50`` is the median.
+    ``p95`` is the 95th percentile with linear interpolation.
+    """
+
+    wait_mean_s: float
+    wait_p95_s: float
+    wait_max_s: float
+    slowdown_mean: float
+    bounded_slowdown_mean: float
+    wait_p50_s: float
+    flow_p50_s: float
+    flow_p95_s: float
+    bounded_slowdown_p50: float
+    bounded_slowdown_p95: float
+    bounded_slowdown_max: float
+
+
+class Fairness(msgspec.Struct, frozen=True):
+    """Fairness among users, from the mean bounded slowdown of each user's jobs.
+
+    ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). The
+    index is 1 if all means are equal, and 1/n if all except one are 0. The index measures only how
+    equal the slowdowns are, not how small they are.
+    """
+
+    users: int
+    jain: float
+    median_user: float
+    worst_user: float
+
+
+def service_of(times: Floats) -> Service | None:
+    """Return the service of finished jobs, or None if there are no jobs. See `job_times`."""
+    n_jobs = times.shape[1]
+    if not n_jobs:
+        return None
+    wait_s, bounded, slowdown = (times[2:].sum(axis=1) / n_jobs).tolist()[1:]
+    ordered = np.sort(times[2:5], axis=1)
+    flow_p50, wait_p50, bounded_p50 = quantiles(ordered, 0.5)
+    flow_p95, wait_p95, bounded_p95 = quantiles(ordered, 0.95)
+    _, wait_max, bounded_max = ordered[:, -1].tolist()
+    return Service(
+        wait_s,
+        wait_p95,
+        wait_max,
+        slowdown,
+        bounded,
+        wait_p50,
+        flow_p50,
+        flow_p95,
+        bounded_p50,
+        bounded_p95,
+        bounded_max,
+    )
+
+
+def quantiles(ordered: Floats, share: float) -> list[float]:
+    """Return a quantile of each row of sorted numbers, as `numpy.quantile` does by default."""
+    at = (ordered.shape[1] - 1) * share
+    low, beyond = int(at), at % 1
+    below, above = ordered[:, low], ordered[:, min(low + 1, ordered.shape[1] - 1)]
+    apart = above - below
+    values = above - apart * (1 - beyond) if beyond >= 0.5 else below + apart * beyond
+    numbers: list[float] = values.tolist()
+    return numbers
+
+
+def groups(names: npt.NDArray[Any]) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Yield the name and the rows of each user or queue. Yield nothing if all names are empty."""
+    if not any(names.tolist()):
+        return
+    distinct, which = np.unique(names.astype(str), return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which))
+    yield from zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True)
+
+
+def fairness(rows: JobRows) -> Fairness | None:
+    """Return the fairness among the users of finished jobs, or None if no user is known."""
+    users = [rows[places] for name, places in groups(rows.column("user")) if name]
+    if not users:
+        return None
+    means = np.array([job_times(jobs)[BOUNDED_SLOWDOWN].mean() for jobs in users])
+    return Fairness(len(means), jain(means), float(np.median(means)), float(means.max()))
+
+
+def jain(values: npt.NDArray[np.float64]) -> float:
+    """Return Jain's fairness index of non-negative values.
+
+    >>> jain(np.array([1.0, 1.0, 1.0])), jain(np.array([1.0, 0.0]))
+    (1.0, 0.5)
+    """
+    return float(values.sum() ** 2 / (len(values) * (values**2).sum()))
+
+
+COUNTED = ("attempts", "failures", "stolen", "wasted_node_seconds", "node_seconds")
+"""Columns that are summed over the jobs of a group."""
+
+GROUP_COLUMNS = ("jobs", "finished", *COUNTED, *Service.__struct_fields__)
+
+
+def group_rows(rows: JobRows, column: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the name and `GROUP_COLUMNS` of every user or queue. Times are in seconds.
+
+    Waiting times, flows and slowdowns include only finished jobs. They are NaN if no job finished.
+    """
+    for name, places in groups(rows.column(column)):
+        jobs = rows[places]
+        finished = jobs[jobs.has_finished]
+        service = service_of(job_times(finished))
+        sums = (jobs.column(field).sum().item() for field in COUNTED)
+        of_service = (
+            getattr(service, field) if service else float("nan")
+            for field in Service.__struct_fields__
+        )
+        yield name, len(jobs), len(finished), *sums, *of_service

@@ -1,9 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The use of node time. Every node-second of a window is counted exactly once."""
+"""The use of node time in a window, where every node-second counts exactly once.
+
+- The *work at hand* is the work that remains at the start of the window, plus submitted work.
+  Useful time depends not only on the scheduler but also on this work: work that was delayed before
+  the window increases the useful time in the window.
+- Nodes with several cores are empty, mixed or full. Section 4.4 of Rodríguez-Pascual et al., "Job
+  migration in HPC clusters by means of checkpoint/restart", 2019, counts them every 5 s. rebat does
+  not sample: it integrates over time exactly.
+- Fragmentation: free nodes are unusable because jobs need a box or a line of nodes. The head of the
+  queue is the attempt that comes first in the default order: by priority, then by time of entry
+  into the queue. The machine is *blocked* while the head waits although enough nodes are free.
+  There are two possible reasons: the positions of the free nodes, or a reservation of another job.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -11,12 +24,25 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import OVER, Cause
+from rebat.core.nodes import Intervals, NodeSet
+from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.models.boxes import Allotment
 from rebat.models.checkpoint import Accounting, Patterns, checkpoint_times_us
+from rebat.models.power import NodePower
+from rebat.results.measures.nodetime import (
+    Steps,
+    Widths,
+    from_to,
+    holds_of_attempts,
+    lengths_within,
+    node_us,
+    repeats,
+    steps_of,
+    widths,
+)
 from rebat.results.measures.recoveries import hung_on_dead
-from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
-from rebat.results.measures.steps import Steps, lengths_within, steps_of
-from rebat.session.ledger import Hold, Ledger
+from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
 Ints = npt.NDArray[np.int64]
 
@@ -319,3 +345,374 @@ def idle_time(steps: Steps, window: Window) -> tuple[int, float]:
     idle = int((free * lengths).sum())
     share = float(lengths[free > 0].sum()) / (last - first) if last > first else 0.0
     return idle, share
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """Remaining work of submitted jobs, in node-seconds.
+
+    The work done in the window is begin + submitted - end. Work includes useful time and the time
+    of jobs killed at their walltime.
+
+    Attributes
+    ----------
+    begin
+        Remaining work at the start of the window.
+    submitted
+        Work of the jobs submitted within the window.
+    end
+        Remaining work at the end of the window.
+    nothing_waits
+        Share of time during which no attempt waits.
+    """
+
+    begin: float
+    submitted: float
+    end: float
+    nothing_waits: float
+
+
+class AtHand(NamedTuple):
+    """The work at hand in a window.
+
+    Attributes
+    ----------
+    share
+        Remaining work at the start plus submitted work, as a share of the window's node time.
+    nothing_waits
+        Share of time during which no attempt waits.
+    total
+        Node time of the window. It differs between runs if the window ends with the run.
+    """
+
+    share: float
+    nothing_waits: float
+    total: float = 1.0
+
+
+MOST_APART = 0.01
+"""Two runs are comparable if their work at hand differs by at most this share of the window's node
+time. Useful time is the work at hand minus the work that remains at the end of the window. So
+useful time can differ by the same amount.
+"""
+
+NOT_COMPARABLE = "n.c."
+"""The mark of utilisations and shares of node time that are not comparable."""
+
+WHY_NOT = (
+    f"{NOT_COMPARABLE}: not comparable, because the work at hand in the window differs by more "
+    f"than {MOST_APART:.0%} of the window's node time, and at times no job waited"
+)
+
+
+def comparable(ours: AtHand, others: AtHand) -> bool:
+    """Return whether shares of node time of two runs can be compared.
+
+    They cannot be compared if two conditions hold: the work at hand differs by more than
+    `MOST_APART`, and in one of the runs there are times at which no attempt waits. In this case,
+    the run with more work at hand has additional useful time, because it delayed work before the
+    window.
+
+    >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
+    False
+    >>> comparable(AtHand(0.97, 0.0), AtHand(1.03, 0.0))
+    True
+    """
+    ran_dry = max(ours.nothing_waits, others.nothing_waits) > 0
+    apart = abs(ours.share * ours.total - others.share * others.total)
+    return not (ran_dry and apart > MOST_APART * min(ours.total, others.total))
+
+
+def of_window(metric: str) -> bool:
+    """Return whether a metric is a share of the window's node time, or a sum of node time."""
+    return metric == "useful_utilisation" or metric.startswith("platform_")
+
+
+def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
+    """Return the work at hand from the mean metrics of a run, or None if metrics are missing."""
+    names = ("backlog_begin", "backlog_submitted", "backlog_nothing_waits", "platform_total")
+    begin, submitted, nothing_waits, total = map(mean, names)
+    if begin is None or submitted is None or nothing_waits is None or not total:
+        return None
+    return AtHand((begin + submitted) / total, nothing_waits, total)
+
+
+def are_comparable(
+    ours: Callable[[str], float | None], others: Callable[[str], float | None]
+) -> bool | None:
+    """Return `comparable` for the mean metrics of two runs, or None if metrics are missing."""
+    mine, theirs = at_hand(ours), at_hand(others)
+    return None if mine is None or theirs is None else comparable(mine, theirs)
+
+
+def backlog(
+    ledger: Ledger, window: Window, accounting: Accounting = "exact", uses: Uses | None = None
+) -> Backlog:
+    """Return the backlog in a window. ``uses`` may be the result of an earlier `uses_of`."""
+    first, last = window
+    uses = uses or uses_of(ledger, window, accounting)
+    submit_us = ledger.attempts.column("submit_us")
+    old = submit_us < first
+    new = ~old & (submit_us < last)
+    no = np.zeros_like(old)
+    jobs = (no, new, no), (old, new, no), (old, new, old | new)
+    useful = ([*np.where(masks, us[0], 0)] for masks, us in zip(jobs, uses.us, strict=True))
+    sums_us = node_us(*zip(useful, uses.width, strict=True))
+    begin, submitted, end = (us / US_PER_S for us in sums_us)
+    return Backlog(begin, submitted, end, _nothing_waits(ledger, window))
+
+
+def _nothing_waits(ledger: Ledger, window: Window) -> float:
+    first, last = window
+    queued_us = ledger.attempts.column("queued_us")
+    start_us = ledger.attempts.column("start_us")
+    waited = np.flatnonzero(np.maximum(start_us, 0) > queued_us)
+    times_us, by = from_to(queued_us[waited], start_us[waited])
+    at, queued = steps_of(np.append(times_us, 0), np.append(by, 0))
+    nothing_us = lengths_within(at, window)[queued == 0]
+    return float(nothing_us.sum()) / (last - first) if last > first else 0.0
+
+
+ASLEEP = "sleep"
+"""The reason of drains that save energy.
+
+While a drained node boots, it needs the power of an empty node.
+"""
+
+
+class NodeStates(msgspec.Struct, frozen=True):
+    """Shares of node time in which none, some or all cores of a node are in use."""
+
+    empty: float
+    mixed: float
+    full: float
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Intervals of time on nodes, with the numbers of used cores. Each array has shape (n,)."""
+
+    node: Ints
+    begin_us: Ints
+    end_us: Ints
+    used: Ints
+
+    @property
+    def length_us(self) -> Ints:
+        """The length of each interval in microseconds."""
+        return self.end_us - self.begin_us
+
+
+def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
+    """Return the number of used cores over time. The intervals of each node cover the window."""
+    first, last = window
+    taken = [
+        (record.nodes.intervals, max(record.start_us, first), min(record.end_us, last))
+        for record in ledger.attempts
+        if record.nodes is not None and record.end_us > first and record.start_us < last
+    ]
+    on, count, number = _by_node([intervals for intervals, _, _ in taken], cores)
+    begin = np.array([begin for _, begin, _ in taken], dtype=np.int64)[number]
+    end = np.array([end for _, _, end in taken], dtype=np.int64)[number]
+    nodes = np.arange(n_nodes)
+    node = np.concatenate([nodes, np.repeat(on, 2)])
+    time_us = np.concatenate([np.full(n_nodes, first), np.stack([begin, end], axis=1).ravel()])
+    delta = np.concatenate([np.zeros_like(nodes), np.stack([count, -count], axis=1).ravel()])
+    order = np.lexsort((time_us, node))
+    node, begin_us = node[order], time_us[order]
+    used = np.cumsum(delta[order])  # the changes of a node add up to 0
+    ends = np.append(begin_us[1:], last)
+    ends[np.append(node[1:] != node[:-1], True)] = last
+    return Usage(node, begin_us, ends, used)
+
+
+def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
+    """Return the nodes to which sets of cores belong.
+
+    The three arrays have an entry for each pair of a set and a node: the node, the number of its
+    cores in the set, and the index of the set.
+    """
+    rows = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
+    first = rows[:, 0] // cores
+    spans = rows[:, 1] // cores - first + 1
+    row = np.repeat(np.arange(len(rows)), spans)
+    node = np.arange(len(row)) - np.repeat(np.cumsum(spans) - spans - first, spans)
+    low = np.maximum(rows[row, 0], node * cores)
+    high = np.minimum(rows[row, 1], node * cores + cores - 1)
+    number = np.repeat(np.arange(len(sets)), [len(intervals) for intervals in sets])[row]
+    new = np.ones(len(row), dtype=np.bool_)  # a node can belong to two intervals
+    new[1:] = (node[1:] != node[:-1]) | (number[1:] != number[:-1])
+    n_cores = np.add.reduceat(high - low + 1, np.flatnonzero(new)) if len(row) else row
+    return node[new], n_cores, number[new]
+
+
+def node_states(of: Usage, cores: int, nodes: Ints | None = None) -> NodeStates:
+    """Return the shares of node time by state, over all nodes or over ``nodes``."""
+    lengths = of.length_us if nodes is None else np.where(np.isin(of.node, nodes), of.length_us, 0)
+    total = int(lengths.sum())
+    if not total:
+        return NodeStates(0.0, 0.0, 0.0)
+    empty = int(lengths[of.used == 0].sum())
+    full = int(lengths[of.used == cores].sum())
+    return NodeStates(empty / total, (total - empty - full) / total, full / total)
+
+
+class Energy(msgspec.Struct, frozen=True):
+    """Energy of the nodes in a window.
+
+    ``kwh`` is None if the power of a node is unknown. ``asleep`` is the share of node time in which
+    nodes sleep, from 0 to 1.
+    """
+
+    kwh: float | None
+    asleep: float
+
+
+def energy(
+    of: Usage, ledger: Ledger, cores: int, window: Window, power: NodePower | None
+) -> Energy:
+    """Return the energy of the machine. The power of a node depends on its number of used cores."""
+    lengths_s = of.length_us / US_PER_S
+    asleep_s, total_s = _drained_s(ledger, cores, window, ASLEEP), float(lengths_s.sum())
+    asleep = asleep_s / total_s if total_s else 0.0
+    if power is None:
+        return Energy(None, asleep)
+    watts = power.empty_w + (power.full_w - power.empty_w) * of.used / cores
+    joules = float(lengths_s @ watts) - asleep_s * (power.empty_w - power.asleep_w)
+    return Energy(joules / 3.6e6, asleep)
+
+
+def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:
+    """Return the node-seconds within a window of all drains with the reason ``why``."""
+    first, last = window
+    total_us = 0
+    for drain in ledger.drained:
+        until = last if drain.until_us is None else min(drain.until_us, last)
+        if drain.why == why:
+            total_us += max(0, until - max(drain.since_us, first)) * drain.nodes.size // cores
+    return total_us / US_PER_S
+
+
+def states_by_name(
+    of: Usage, cores: int, partitions: Mapping[str, NodeSet]
+) -> dict[str, NodeStates]:
+    """Return the shares of node time by state, for each partition."""
+    return {
+        name: node_states(of, cores, np.unique(nodes.ids // cores))
+        for name, nodes in partitions.items()
+    }
+
+
+Head = tuple[Ints, Ints, Ints]
+"""Attempts at the head of the queue, as three arrays.
+
+Each array has an entry per attempt: when the attempt becomes the head, when it stops being the head
+(times in microseconds), and how many nodes it requests.
+"""
+
+
+class Fragmentation(msgspec.Struct, frozen=True):
+    """Fragmentation of the nodes in a window.
+
+    Attributes
+    ----------
+    blocked_share
+        Share of the time in which the head of the queue waits although enough nodes are free.
+    blocked_free_nodes
+        Mean number of free nodes while the head is blocked, or 0 if the head is never blocked.
+    blocked
+        Node-seconds of free nodes while the head is blocked.
+    box_waste
+        Node-seconds of nodes that attempts hold but did not request. They count as idle.
+    """
+
+    blocked_share: float
+    blocked_free_nodes: float
+    blocked: float
+    box_waste: float
+
+
+def fragmentation(
+    ledger: Ledger,
+    n_nodes: int,
+    window: Window,
+    allotted: Allotment | None = None,
+    free: Steps | None = None,
+) -> Fragmentation:
+    """Return the fragmentation in a window of a run.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Number of nodes of the machine.
+    allotted : Allotment, optional
+        Function that maps the requested to the allocated number of nodes (default: both are equal).
+    free : Steps, optional
+        The result of `free_steps` if it is already computed.
+    """
+    first, last = window
+    at, n_free = free or free_steps(ledger, n_nodes)
+    heads = list(_heads(ledger))
+    times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first]])
+    order = np.argsort(times, kind="stable")  # fast, because the times consist of sorted parts
+    times, place = times[order], np.cumsum(order < len(at)) - 1
+    of_step = np.flatnonzero(np.append(times[1:] != times[:-1], True))
+    lengths = lengths_within(times[of_step], window)
+    unused = n_free[place[of_step]]
+    wanted = _wanted(heads, len(at), order)[of_step]
+    blocked = np.where((wanted > 0) & (wanted <= unused), lengths, 0)
+    blocked_us, node_us = int(blocked.sum()), int((blocked * unused).sum())
+    return Fragmentation(
+        blocked_share=blocked_us / (last - first) if last > first else 0.0,
+        blocked_free_nodes=node_us / blocked_us if blocked_us else 0.0,
+        blocked=node_us / US_PER_S,
+        box_waste=_box_waste_us(ledger.attempts, window, allotted) / US_PER_S,
+    )
+
+
+def _heads(ledger: Ledger) -> Iterator[Head]:
+    """Yield the heads of the queue for each priority, starting with the highest priority.
+
+    For each priority, only its attempts are considered. An attempt is the head from the start of
+    its predecessor until its own start.
+    """
+    column = ledger.attempts.column
+    waited = np.flatnonzero(column("start_us") > column("queued_us"))
+    names = ("priority", "queued_us", "serial", "n_nodes")
+    priority, queued_at, serial, size = (column(name)[waited] for name in names)
+    order = np.lexsort((serial, queued_at, -priority))
+    table, of = np.array([queued_at, column("start_us")[waited], size])[:, order], priority[order]
+    bounds = [0, *(np.flatnonzero(of[1:] != of[:-1]) + 1).tolist(), len(order)]
+    for begin, end in pairwise(bounds):
+        queued, start, requested = table[:, begin:end]
+        before = np.maximum.accumulate(np.append(np.zeros(1, dtype=np.int64), start[:-1]))
+        since = np.maximum(queued, before[: len(start)])
+        leads = since < start
+        yield since[leads], start[leads], requested[leads]
+
+
+def _wanted(heads: Iterable[Head], before: int, order: Ints) -> Ints:
+    """Return the number of nodes that the head requests at each time, or 0 if no attempt waits.
+
+    ``order`` sorts the times, which are ``before`` other times and the times of the heads.
+    """
+    wanted = np.zeros(len(order), dtype=np.int64)
+    for since, _, requested in heads:
+        changes = np.zeros(len(order), dtype=np.int64)
+        changes[before : before + len(since)] = requested
+        changes[before + len(since) : before + 2 * len(since)] = -requested
+        wanted = np.where(wanted == 0, np.cumsum(changes[order]), wanted)
+        before += 2 * len(since)
+    return wanted
+
+
+def _box_waste_us(
+    attempts: Table[AttemptRecord], window: Window, allotted: Allotment | None
+) -> int:
+    if allotted is None:
+        return 0
+    ran = attempts.column("start_us") >= 0
+    names = ("n_nodes", "start_us", "end_us")
+    requested, start, end = (attempts.column(name)[ran] for name in names)
+    lengths = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)
+    sizes, which = np.unique(requested, return_inverse=True)
+    spare = np.array([allotted(size) - size for size in sizes.tolist()], dtype=np.int64)
+    return int((spare[which] * lengths).sum())

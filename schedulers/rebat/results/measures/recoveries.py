@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recoveries of failed jobs: lost node time (by cause and stage) and effective training time."""
+"""Recoveries of failed jobs: lost node time, effective training time, and the parts of a job."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import OVER, SECOND_ORDER
+from rebat.core.attempts import INTERRUPTED, OVER, SECOND_ORDER, Cause, job_name
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.options import HUNG
 from rebat.core.table import Table
-from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.models.checkpoint import Patterns, checkpoint_time_us, checkpoint_times_us
-from rebat.results.measures.sharing import dot
+from rebat.results.measures.jobs import JobRows, by_class
+from rebat.results.measures.nodetime import dot
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Span = tuple[int, int]
@@ -127,3 +132,193 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
             if nodes is not None and node in nodes:
                 spans.append((down, min(up, record.end_us)))
     return spans
+
+
+class Training(msgspec.Struct, frozen=True):
+    """Effective training time of a group of jobs. Jobs are weighted by their nodes.
+
+    Attributes
+    ----------
+    ettr
+        Kept work, divided by the time from first start to end without waits in the queue.
+    ettr_queued
+        Kept work, divided by the time from submission to end. While a job does not run, it is
+        weighted by its requested nodes.
+    mttf_s
+        Run time of the jobs, divided by the number of failures that hit them. None without
+        failures.
+    """
+
+    ettr: float
+    ettr_queued: float
+    mttf_s: float | None
+
+
+class _Tally(msgspec.Struct):
+    """Sums over the attempts of a job.
+
+    ``work`` is the useful time and ``node_s`` the run time, both in node-seconds. ``run_s`` is the
+    run time in seconds.
+    """
+
+    work: float = 0.0
+    node_s: float = 0.0
+    run_s: float = 0.0
+    failures: int = 0
+
+    def add(self, record: AttemptRecord) -> None:
+        n_nodes, run_s = record.attempt.n_nodes, to_s(record.end_us - record.start_us)
+        self.work += to_s(work_us(record)) * n_nodes
+        self.node_s += run_s * n_nodes
+        self.run_s += run_s
+        self.failures += is_hit(record)
+
+
+def is_hit(record: AttemptRecord) -> bool:
+    """Return whether a failure of a node hit the attempt."""
+    return record.cause == Cause.NODE_FAILURE or record.hit
+
+
+def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, Training | None]:
+    """Return the metrics of each size class of the machine, and of all measured jobs (key 'all').
+
+    Parameters
+    ----------
+    rows : JobRows
+        The measured jobs.
+    n_nodes : int
+        Number of nodes of the machine.
+    """
+    tallies: dict[str, _Tally] = defaultdict(_Tally)
+    for record in ledger.attempts:
+        if record.start_us >= 0:
+            tallies[job_name(record.attempt.job_id)].add(record)
+    classes = {name: rows[places] for name, places in by_class(rows, n_nodes)} | {"all": rows}
+    return {name: _training(jobs, tallies) for name, jobs in classes.items()}
+
+
+def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
+    if not rows:
+        return None
+    jobs = [tallies[name] for name in rows.column("job_id")]
+    sizes, flow, waits = (rows.column(name) for name in ("size", "flow", "waiting_time"))
+    stopped = flow - np.array([job.run_s for job in jobs])
+    work, ran = sum(job.work for job in jobs), sum(job.node_s for job in jobs)
+    held = ran + sum((sizes * (stopped - waits)).tolist())
+    total = ran + sum((sizes * stopped).tolist())
+    return Training(
+        ettr=work / held if held else 0.0,
+        ettr_queued=work / total if total else 0.0,
+        mttf_s=_mttf_s(jobs),
+    )
+
+
+def _mttf_s(jobs: Sequence[_Tally]) -> float | None:
+    """Return the run time divided by the number of failures, or None if there are none."""
+    failures = sum(job.failures for job in jobs)
+    return sum(job.run_s for job in jobs) / failures if failures else None
+
+
+WAIT, LOAD, KEPT, LOST = "wait", "load", "kept", "lost"
+"""Kinds of parts, in addition to the stages of `recovery.HUNG`."""
+
+KINDS = (KEPT, LOST, *HUNG, LOAD, WAIT)
+
+Floats = npt.NDArray[np.float64]
+
+
+class JobPart(NamedTuple):
+    """A part of the history of a job.
+
+    Attributes
+    ----------
+    kind
+        One of `KINDS`. ``wait``: time without an attempt. ``load``: initialisation and loading of a
+        checkpoint. ``kept``: kept work, including its checkpoints. ``lost``: work that was not
+        kept. The other kinds are stages of recovery, in which the attempt hangs on its nodes.
+    start_us, end_us
+        Times in microseconds.
+    n_nodes
+        Number of nodes of the attempt. For ``wait``, it is the number of nodes of the next attempt.
+    work_us
+        Kept work without checkpoints, in microseconds.
+    """
+
+    kind: str
+    start_us: int
+    end_us: int
+    n_nodes: int
+    work_us: int = 0
+
+
+def largest_job(ledger: Ledger) -> str:
+    """Return the id of the job with the most node time. In a tie, return the first to end."""
+    used: Counter[str] = Counter()
+    for record in ledger.attempts:
+        if record.start_us >= 0:
+            ran_us = record.end_us - record.start_us
+            used[job_name(record.attempt.job_id)] += ran_us * record.attempt.n_nodes
+    if not used:
+        raise InputError("no job ran")
+    return used.most_common(1)[0][0]
+
+
+def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
+    """Return the history of a job in order of time. The list is empty if the job never ran."""
+    records = [r for r in ledger.attempts if job_name(r.attempt.job_id) == job]
+    if not records:
+        raise unknown_name("job", job, {job_name(r.attempt.job_id) for r in ledger.attempts})
+    parts: list[JobPart] = []
+    since_us = records[0].attempt.submit_us
+    for record in sorted(records, key=lambda r: r.start_us):
+        if record.start_us >= 0:
+            n_nodes = record.attempt.n_nodes
+            parts.append(JobPart(WAIT, since_us, record.start_us, n_nodes))
+            parts += _of_attempt(record)
+            since_us = record.end_us
+    return [part for part in parts if part.end_us > part.start_us]
+
+
+def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
+    """Yield the parts of an attempt: loading, kept work, lost work, and recovery stages.
+
+    During the recovery stages, the attempt hangs on its nodes.
+    """
+    start_us, n_nodes = record.start_us, record.attempt.n_nodes
+    failed_us = record.end_us - record.hung_us
+    load_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
+    ready_us = min(start_us + load_us, failed_us)
+    stopped = record.cause in INTERRUPTED or record.cause == Cause.SILENT_ERROR
+    useful_us = record.useful_us if stopped else failed_us - ready_us
+    kept_us = min(max(0, useful_us - record.lost_us), failed_us - ready_us)
+    yield JobPart(LOAD, start_us, ready_us, n_nodes)
+    yield JobPart(KEPT, ready_us, ready_us + kept_us, n_nodes, work_us(record))
+    yield JobPart(LOST, ready_us + kept_us, failed_us, n_nodes)
+    at_us = failed_us
+    for stage in HUNG:
+        until_us = min(at_us + record.stages.get(stage, 0), record.end_us)
+        yield JobPart(stage, at_us, until_us, n_nodes)
+        at_us = until_us
+
+
+def cumulative_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
+    """Return the effective training time ratio up to each time, without and with queue time.
+
+    The numerator is the work that was kept, without checkpoints. The denominator is the time on
+    nodes (without queue time), or the time since the submission (with queue time). Work and times
+    are weighted by nodes. The work of a part is distributed evenly over the part. Before the job
+    first holds nodes, the ratio is NaN.
+    """
+    edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
+    lengths = np.diff(edges) * [part.n_nodes for part in parts]
+    queued = np.array([part.kind == WAIT for part in parts])
+    work, on_nodes, total = (
+        np.interp(times_us, edges, np.append(0.0, np.cumsum(steps)))
+        for steps in (
+            [part.work_us * part.n_nodes for part in parts],
+            np.where(queued, 0.0, lengths),
+            lengths,
+        )
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return work / on_nodes, work / total

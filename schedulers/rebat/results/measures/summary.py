@@ -19,43 +19,55 @@ from rebat.core.units import parse_duration, to_us
 from rebat.models.boxes import Allotment
 from rebat.models.checkpoint import Accounting
 from rebat.models.power import NodePower
-from rebat.results.measures.backlog import Backlog, backlog
-from rebat.results.measures.cores import (
-    ASLEEP,
-    Energy,
-    NodeStates,
-    energy,
-    node_states,
-    states_by_name,
-    usage,
+from rebat.results.measures.changes import (
+    Drains,
+    Migrations,
+    Resizes,
+    Spares,
+    drains,
+    migrations,
+    resizes,
+    spares,
 )
-from rebat.results.measures.flows import (
+from rebat.results.measures.jobs import (
     EVERY_JOB,
+    Fairness,
     Flow,
+    JobRows,
+    Owners,
     Selection,
+    Service,
     by_class,
+    fairness,
     flow_of,
+    job_rows,
+    job_times,
     select,
+    service_of,
 )
-from rebat.results.measures.fragmentation import Fragmentation, fragmentation
-from rebat.results.measures.jobs import JobRows, Owners, job_rows, job_times
-from rebat.results.measures.migrations import Drains, Migrations, drains, migrations
 from rebat.results.measures.platform import (
+    ASLEEP,
     DAY_US,
     PAPER_WINDOW,
+    Backlog,
+    Energy,
+    Fragmentation,
+    NodeStates,
     PlatformTime,
     WalltimeKills,
     Window,
+    backlog,
+    energy,
+    fragmentation,
     free_steps,
     idle_time,
+    node_states,
     platform_time,
+    states_by_name,
+    usage,
     uses_of,
 )
-from rebat.results.measures.recoveries import Recoveries, recoveries
-from rebat.results.measures.resizes import Resizes, resizes
-from rebat.results.measures.service import Fairness, Service, fairness, service_of
-from rebat.results.measures.spares import Spares, spares
-from rebat.results.measures.training import Training, training_by_class
+from rebat.results.measures.recoveries import Recoveries, Training, recoveries, training_by_class
 from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US

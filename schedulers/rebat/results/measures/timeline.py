@@ -13,8 +13,7 @@ from rebat.core.attempts import Cause, job_name
 from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.models.checkpoint import Checkpointing
-from rebat.results.measures.sharing import holds_of_attempts, repeats
-from rebat.results.measures.steps import Steps, from_to, steps_of
+from rebat.results.measures.nodetime import Steps, from_to, holds_of_attempts, repeats, steps_of
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Int = npt.NDArray[np.int64]
@@ -95,7 +94,7 @@ class Timeline(NamedTuple):
         The job of each hold.
     repeats : (times, changes)
         The number of surplus nodes in a sum over attempts, because attempts share nodes (see
-        `measures.sharing`).
+        `measures.nodetime`).
     """
 
     name: str

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of the result folders of runs as timelines for pictures."""
+"""Reader of the result folders of runs: summary, timeline, record of plans, and source."""
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,12 @@ import numpy.typing as npt
 
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short, unknown_name
-from rebat.core.files import read_text
+from rebat.core.files import read_text, write_bytes
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
-from rebat.results.files.recorded import source_of
-from rebat.results.files.rows import Int, Rows
 from rebat.results.files.run_csv import HOLD_COLUMNS
-from rebat.results.files.tables import table_in
-from rebat.results.measures.sharing import NodeIntervals, repeats
+from rebat.results.files.tables import Int, Rows, table_in
+from rebat.results.measures.nodetime import NodeIntervals, repeats
 from rebat.results.measures.timeline import (
     CAUSES,
     Blocks,
@@ -31,6 +31,77 @@ from rebat.results.measures.timeline import (
     outages_of,
     spans_of,
 )
+from rebat.session.plan_record import PLAN_COLUMNS, ROW_COLUMNS, PlanRecord
+
+RECORDED = "recorded"
+"""Policy name of a recorded run, and the key of its source in summary.json."""
+
+
+class RecordSource(msgspec.Struct, frozen=True):
+    """The source of a recorded run, and how the run differs from a simulated run.
+
+    Attributes
+    ----------
+    format : str
+        Format of the accounting record. Empty for a simulated run.
+    file, sha256 : str
+        Name and hash of the accounting record.
+    events : dict, optional
+        Name and hash of the file of node events.
+    attempts : int
+        Number of attempts.
+    shared_attempts : int
+        Number of attempts that share nodes with other attempts.
+    assigned_nodes : bool
+        Whether rebat chose the nodes of attempts because the record contains no node names.
+    notes : tuple of str
+        Sentences about the conversion of the record to attempts.
+    """
+
+    format: str = ""
+    file: str = ""
+    sha256: str = ""
+    events: dict[str, str] | None = None
+    attempts: int = 0
+    shared_attempts: int = 0
+    assigned_nodes: bool = False
+    notes: tuple[str, ...] = ()
+
+
+SIMULATED = RecordSource()
+
+
+def source_of(summary: dict[str, Any]) -> RecordSource:
+    """Return the source in the content of summary.json, or `SIMULATED` if there is none."""
+    return msgspec.convert(summary.get(RECORDED, {}), RecordSource)
+
+
+def read_source(folder: Path) -> RecordSource:
+    """Return the source of the run in a folder, or `SIMULATED` if there is no readable summary."""
+    try:
+        return source_of(_readable_summary(folder))
+    except msgspec.ValidationError:
+        return SIMULATED
+
+
+def node_list_of(folder: Path) -> str:
+    """Return the node names of the run in ``folder`` in compact form, like ``node[1-4]``.
+
+    If the nodes have no names, return an empty string.
+    """
+    workload = _readable_summary(folder).get("workload")
+    names = workload.get("nodes") if isinstance(workload, dict) else None
+    return names if isinstance(names, str) else ""
+
+
+def _readable_summary(folder: Path) -> dict[str, Any]:
+    """Return the content of summary.json, or an empty dict if the file cannot be read."""
+    try:
+        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return summary if isinstance(summary, dict) else {}
+
 
 OnRows = Callable[[int, int], None]
 """Progress callback that receives the number of rows read and the number of all rows."""
@@ -235,3 +306,45 @@ def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
         (int(at), bool(is_up), NodeSet(nodes))
         for at, is_up, nodes in zip(times_us, up, sets, strict=False)
     )
+
+
+PLANS = "rebat_plans.npz"
+
+_ROW_TYPES = (np.int32, np.int32, np.int8, np.int64)
+"""Data types of the arrays ``row_*`` in the file."""
+
+
+def write_plans(folder: Path, record: PlanRecord) -> None:
+    """Write the record of plans to a folder."""
+    buffer = io.BytesIO()
+    columns: dict[str, Any] = {
+        **{f"plan_{name}": record.plans[:, at] for at, name in enumerate(PLAN_COLUMNS)},
+        **{
+            f"row_{name}": record.rows[:, at].astype(kind)
+            for at, (name, kind) in enumerate(zip(ROW_COLUMNS, _ROW_TYPES, strict=True))
+        },
+        "attempt_serials": record.serials,
+        "attempt_ids": np.array(record.ids, dtype=np.str_),
+        "texts": np.array(record.texts, dtype=np.str_),
+    }
+    np.savez(buffer, **columns)
+    write_bytes(folder / PLANS, (buffer.getbuffer().tobytes(),))
+
+
+def read_plans(folder: Path) -> PlanRecord:
+    """Read the record of plans in the folder of a policy."""
+    path = folder / PLANS
+    if not path.is_file():
+        expected = "a run that recorded its plans: run again with --explain"
+        raise InputError(f"contains no {PLANS}", str(folder), expected)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return PlanRecord(
+                np.stack([file[f"plan_{name}"] for name in PLAN_COLUMNS], axis=1),
+                np.stack([file[f"row_{name}"] for name in ROW_COLUMNS], axis=1, dtype=np.int64),
+                file["attempt_serials"],
+                file["attempt_ids"].tolist(),
+                file["texts"].tolist(),
+            )
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"broken record of plans: {error}", str(path)) from None

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resizes, replacements, migrations and drains of a run, and the use of spare nodes.
+
+Sources: Prabhakaran et al. 2018 (resizes and replacements of failed nodes), and
+Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019
+(migrations).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+
+from rebat.core.attempts import SPARE, Cause
+from rebat.core.units import FOREVER_US, US_PER_S, to_s
+from rebat.results.measures.jobs import JobRows
+from rebat.results.measures.platform import Window, of_jobs
+from rebat.results.measures.recoveries import Span
+from rebat.session.ledger import AttemptRecord, Drained, Ledger
+
+
+class Resizes(msgspec.Struct, frozen=True):
+    """Counts of resizes and replacements in a window.
+
+    Attributes
+    ----------
+    molded
+        Jobs of the entire run whose first start was not on the requested number of nodes.
+    grown, shrunk
+        Resizes of running malleable jobs to more and to fewer nodes, decided by the policy's
+        planning.
+    lent
+        Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
+    restarted
+        Moldable jobs that restarted from the beginning to release nodes for other jobs.
+    by_local
+        Attempts hit by a failure whose jobs continued on fewer nodes.
+    by_idle
+        Attempts hit by a failure whose jobs continued on idle or spare nodes.
+    by_remote
+        Attempts hit by a failure whose jobs continued on nodes released by malleable jobs.
+    by_restart
+        Attempts hit by a failure whose jobs restarted from the beginning, or continued on nodes of
+        other moldable jobs that restarted.
+    requeued
+        Attempts hit by a failure whose jobs were requeued or paused.
+    jobs_hit
+        Distinct jobs hit by a failure.
+    mean_wait_s
+        Mean time between submission and end during which a job held no nodes.
+    """
+
+    molded: int
+    grown: int
+    shrunk: int
+    lent: int
+    restarted: int
+    by_local: int
+    by_idle: int
+    by_remote: int
+    by_restart: int
+    requeued: int
+    jobs_hit: int
+    mean_wait_s: float
+
+
+_WORDS = {
+    "grow": "grown",
+    "shrink": "shrunk",
+    "lend": "lent",
+    "restart for another": "restarted",
+    "local": "by_local",
+    "idle": "by_idle",
+    "remote": "by_remote",
+    "restart": "by_restart",
+}
+"""Field of `Resizes` that counts a stop, by the reason that the policy states."""
+
+
+def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
+    """Return the counts in a window. The mean wait includes all jobs of the run."""
+    attempts = ledger.attempts
+    end_us, molded = attempts.column("end_us"), attempts.having("cause", Cause.MOLDED)
+    stopped = ~molded & (window[0] <= end_us) & (end_us < window[1])
+    hit = stopped & attempts.having("cause", Cause.NODE_FAILURE)
+    reasons = attempts.values("why")
+    of_stops, of_hits = (
+        dict(zip(reasons, np.bincount(of, minlength=len(reasons)).tolist(), strict=True))
+        for of in (attempts.column("why")[mask] for mask in (stopped, hit))
+    )
+    counts = {name: of_stops.get(word, 0) for word, name in _WORDS.items()}
+    counts["molded"] = int((molded & (attempts.column("number") == 0)).sum())
+    counts["requeued"] = sum(n for word, n in of_hits.items() if word not in _WORDS)
+    waits = rows.column("waiting_time")
+    waits = waits[~np.isnan(waits)]
+    mean_wait_s = float(np.cumsum(waits)[-1]) / len(waits) if len(waits) else 0.0
+    jobs_hit = len({*attempts.column("job_serial")[hit].tolist()})
+    return Resizes(**counts, jobs_hit=jobs_hit, mean_wait_s=mean_wait_s)
+
+
+class Migrations(msgspec.Struct, frozen=True):
+    """Attempts that were stopped and checkpointed in a window.
+
+    Attributes
+    ----------
+    count
+        Number of attempts that were stopped and checkpointed.
+    cost
+        Core-seconds spent on checkpoints and restarts.
+    moved
+        Core-seconds of work that the checkpoints contain.
+    by
+        Number of attempts for each purpose that the policy stated.
+    """
+
+    count: int
+    cost: float
+    moved: float
+    by: dict[str, int]
+
+
+class Drains(msgspec.Struct, frozen=True):
+    """Drains in a window that the administrator requested (see ``models.operations``).
+
+    Attributes
+    ----------
+    nodes
+        Number of drained nodes.
+    emptied
+        Number of drained nodes that were empty before they returned to service.
+    mean_s, max_s
+        Mean and maximum time, in seconds, from the drain of a node until it was empty. Only emptied
+        nodes are included.
+    refused
+        Number of operations that were not carried out.
+    """
+
+    nodes: int
+    emptied: int
+    mean_s: float
+    max_s: float
+    refused: int
+
+
+def migrations(ledger: Ledger, window: Window) -> Migrations:
+    """Return the metrics of checkpoints and restarts in a window."""
+    first, last = window
+    by: Counter[str] = Counter()
+    cost_us, moved_us = 0, 0
+    attempts = ledger.attempts
+    imaged = attempts.column("imaged") != 0
+    concerned = of_jobs(ledger, imaged) | (attempts.column("image_us") != 0)
+    kept_us = dict.fromkeys((r.attempt.job_id for r in attempts.where(imaged)), 0)
+    for record in attempts.where(concerned & (attempts.column("start_us") >= 0)):
+        attempt, cores = record.attempt, record.attempt.n_nodes
+        if record.checkpointing and record.image_us:
+            paid = min(record.start_us + record.checkpointing.first_recovery_us, record.end_us)
+            cost_us += max(0, min(paid, last) - max(record.start_us, first)) * cores
+        if attempt.job_id in kept_us:
+            kept_us[attempt.job_id] += (record.useful_us - record.lost_us) * cores
+        if record.imaged and first <= record.end_us < last:
+            by[record.why or str(record.cause)] += 1
+            moved_us += kept_us[attempt.job_id]
+    return Migrations(by.total(), cost_us / US_PER_S, moved_us / US_PER_S, dict(sorted(by.items())))
+
+
+def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
+    """Return the metrics of the drains in a window that the administrator requested."""
+    drained = [
+        drain
+        for drain in ledger.drained
+        if drain.why == "operation"
+        and window[0] <= drain.since_us < window[1]
+        and drain.until_us != drain.since_us  # a drain of length 0 was refused
+    ]
+    waits_s: list[float] = []
+    start_us, end_us = map(ledger.attempts.column, ("start_us", "end_us"))
+    for drain in drained:
+        then = np.flatnonzero((start_us <= drain.since_us) & (drain.since_us < end_us))
+        waits_s += _waits_s([ledger.attempts[at] for at in then.tolist()], drain, cores)
+    return Drains(
+        nodes=sum(drain.nodes.size for drain in drained) // cores,
+        emptied=len(waits_s),
+        mean_s=sum(waits_s) / len(waits_s) if waits_s else 0.0,
+        max_s=max(waits_s, default=0.0),
+        refused=sum(window[0] <= at < window[1] for at in ledger.not_done),
+    )
+
+
+def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
+    """Return the time from a drain until each of its nodes was empty, in seconds.
+
+    Nodes that returned to service before they were empty are omitted. ``running`` contains the
+    attempts that ran at the time of the drain.
+    """
+    until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
+    for record in running:
+        if record.nodes is not None and record.nodes.meets(drain.nodes):
+            for node in {core // cores for core in record.nodes} & until.keys():
+                until[node] = max(until[node], record.end_us)
+    back = drain.until_us
+    return [to_s(end - drain.since_us) for end in until.values() if back is None or end <= back]
+
+
+class Spares(msgspec.Struct, frozen=True):
+    """Use of spare nodes within the window. Node time is in node-seconds.
+
+    A spare node begins to replace a failed node when it leaves the reserve for the job that lost
+    the failed node. The replacement ends when the failed node is up again, or when the job releases
+    the spare node.
+
+    Attributes
+    ----------
+    utilisation
+        ``replacing / (replacing + ready)``, or 0 if both are 0.
+    ready
+        Time of nodes that are reserved as spare nodes and up.
+    replacing
+        Time of spare nodes that replace a failed node.
+    """
+
+    utilisation: float
+    ready: float
+    replacing: float
+
+
+Outages = Mapping[int, Sequence[Span]]
+"""The outages of each node."""
+
+
+def spares(ledger: Ledger, window: Window) -> Spares | None:
+    """Return the use of spare nodes, or None if the policy reserves no nodes.
+
+    While a job that lost nodes waits, the policy releases all spare nodes to the queue. If this job
+    starts on a released node at the time of the release, the node counts as `replacing`. The time
+    of the other released nodes counts neither as `ready` nor as `replacing`.
+    """
+    reserved = [drain for drain in ledger.drained if drain.why == SPARE]
+    if not reserved:
+        return None
+    outages: dict[int, list[Span]] = defaultdict(list)
+    for node, down_us, up_us in ledger.node_events.outages(FOREVER_US).rows():
+        outages[node].append((down_us, up_us))
+    ready_us = 0
+    for drain in reserved:
+        span = drain.since_us, FOREVER_US if drain.until_us is None else drain.until_us
+        down = [_common(outage, span) for node in drain.nodes for outage in outages.get(node, ())]
+        ready_us += drain.nodes.size * _within([span], window) - _within(down, window)
+    replacing_us = _within(_replacing(ledger, outages), window)
+    total_us = ready_us + replacing_us
+    return Spares(
+        utilisation=replacing_us / total_us if total_us else 0.0,
+        ready=ready_us / US_PER_S,
+        replacing=replacing_us / US_PER_S,
+    )
+
+
+def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
+    """Yield the times in which a spare node replaces a failed node."""
+    released: dict[int, set[int]] = defaultdict(set)
+    for at_us, back, nodes, why in ledger.drain_events:
+        if back and why == SPARE:
+            released[at_us].update(nodes)
+    jobs: dict[str, list[AttemptRecord]] = defaultdict(list)
+    for record in sorted(ledger.attempts, key=lambda r: r.start_us):
+        if record.nodes is not None:
+            jobs[record.attempt.job_id].append(record)
+    for attempts in jobs.values():
+        for number, (failed, record) in enumerate(pairwise(attempts), start=1):
+            at_us = record.start_us
+            taken = released.get(at_us, set()).intersection(record.nodes or ())
+            if failed.cause != Cause.NODE_FAILURE or not taken:
+                continue
+            in_use = (_released_us(attempts[number:], node) for node in taken)
+            down = (up for node in failed.nodes or () for up in _up_again(outages, node, at_us))
+            # A spare node replaces a failed node until the first of release and repair. Pair the
+            # latest releases with the latest repairs.
+            pairs = zip(sorted(in_use, reverse=True), sorted(down, reverse=True), strict=False)
+            yield from ((at_us, min(pair)) for pair in pairs)
+
+
+def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
+    """Return the time at which a job releases a node on which ``attempts[0]`` starts.
+
+    The job keeps the node if its next attempt starts on this node when the previous attempt ends.
+    """
+    until_us = attempts[0].start_us
+    for record in attempts:
+        if record.start_us != until_us or record.nodes is None or node not in record.nodes:
+            break
+        until_us = record.end_us
+    return until_us
+
+
+def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
+    """Yield the end of a node's outage at ``at_us``. Yield nothing if the node is up."""
+    return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
+
+
+def _common(first: Span, second: Span) -> Span:
+    return max(first[0], second[0]), min(first[1], second[1])
+
+
+def _within(spans: Iterable[Span], window: Window) -> int:
+    """Return the sum of the lengths of spans within a window."""
+    parts = (_common(span, window) for span in spans)
+    return sum(max(0, last - first) for first, last in parts)
