@@ -16,8 +16,9 @@ from rebat.cli.main import main
 from rebat.core.cores import MAX_NODES, groups_of
 from rebat.core.errors import InputError
 from rebat.models.topology import parse_torus
-from rebat.results.measures.summary import RunSummary, as_json
-from rebat.results.metric import flat_metrics, metric_names
+from rebat.results.catalogue import RECORDED
+from rebat.results.measures.summary import as_json
+from rebat.results.metric import flat_metrics
 from tests.campaign.builders import GRID, campaign_file
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +113,7 @@ def test_every_metric_of_a_run_is_known_before() -> None:
 
 
 def is_metric(name: str) -> bool:
-    return any(fnmatchcase(name, known) for known in metric_names(RunSummary))
+    return any(fnmatchcase(name, known) for known in RECORDED)
 
 
 @pytest.mark.parametrize("metric", ["zz", "zz:all", ""])

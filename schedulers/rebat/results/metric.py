@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A metric with its name, title, unit and definition, and the flat form of a summary."""
+"""A metric with its title, unit and definition, and the flat form of a summary.
+
+The fields of a summary declare metrics in their types, like ``Annotated[float, Metric(...)]``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import structs
 
 from rebat.core.declared import without_none
 from rebat.core.units import format_duration
@@ -46,9 +50,6 @@ class Metric(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    name : str
-        The name in ``comparison.csv`` and ``results.parquet``; ``*`` means any partition or
-        purpose.
     title : str
         A readable title, indented if the metric is a detail of the metric above it.
     unit : Unit
@@ -59,26 +60,33 @@ class Metric(msgspec.Struct, frozen=True):
         window's node time.
     definition : str
         One line for the documentation, in Markdown.
-    by_class : bool
-        Whether the metric is measured by size class.
     only_with : tuple of str
         Comparisons list the metric only if at least one of these metrics is not 0 for a policy.
     of : callable, optional
         Function that computes the value for comparisons from the metrics of a run.
+    listed : bool
+        Whether comparisons list the metric. They show other metrics only if ``--columns`` selects
+        them.
     derived : bool
         Whether the metric exists only in comparisons (computed by `of`), not in the files of a run.
+    name : str
+        The name in ``comparison.csv`` and ``results.parquet``, which follows from the field; ``*``
+        means any partition or purpose.
+    by_class : bool
+        Whether the metric is measured by size class.
     """
 
-    name: str
     title: str
     unit: Unit
     better: Literal["low", "high", ""] = ""
     whole: Whole = ""
     definition: str = ""
-    by_class: bool = False
     only_with: tuple[str, ...] = ()
     of: Callable[[Values], float | None] | None = None
+    listed: bool = True
     derived: bool = False
+    name: str = ""
+    by_class: bool = False
 
     @property
     def heading(self) -> str:
@@ -108,7 +116,7 @@ class Metric(msgspec.Struct, frozen=True):
     def named(self, name: str) -> Metric | None:
         """Replace ``*`` so that the metric is called ``name``. If this is impossible, return None.
 
-        >>> Metric("drains_*_s", "drains of *", "time").named("drains_gpu_s").title
+        >>> Metric("drains of *", "time", name="drains_*_s").named("drains_gpu_s").title
         'drains of gpu'
         """
         before, star, after = self.name.partition("*")
@@ -117,7 +125,7 @@ class Metric(msgspec.Struct, frozen=True):
         part = name[len(before) : len(name) - len(after)]
         if not (part and name == before + part + after):
             return None
-        return msgspec.structs.replace(self, name=name, title=self.title.replace("*", part))
+        return structs.replace(self, name=name, title=self.title.replace("*", part))
 
     def compared(self, values: Values, size_class: str | None = None) -> float | None:
         """Return the value for comparisons, with node time as a share of the window's node time."""
@@ -194,22 +202,26 @@ def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
             yield name, None, float(value)
 
 
-def metric_names(kind: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the names of the metrics in a type, as in `flat_metrics`. ``*`` represents any key."""
-    for field in msgspec.structs.fields(kind):
-        bare = without_none(field.type)
-        if field.name in _BY_CLASS:
-            yield from metric_names(without_none(get_args(bare)[1]), f"{_BY_CLASS[field.name]}_")
-        elif field.name == "window_s":
-            yield from ("window_first_s", "window_last_s")
-        elif get_origin(bare) is dict:
-            yield from _names_of(without_none(get_args(bare)[1]), f"{prefix}{field.name}_*")
+def metrics_of(kind: Any, prefix: str = "", by_class: bool = False) -> Iterator[Metric]:
+    """Yield the metrics that the fields of a type declare, named as in `flat_metrics`.
+
+    A dict of numbers has one metric, and a dict of structs can have a dict of metrics that replace
+    those of the structs. In the names, ``*`` represents the key.
+    """
+    for field, hint in get_type_hints(kind, include_extras=True).items():
+        bare, *declared = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        bare, name = without_none(bare), f"{prefix}{field}"
+        if field in _BY_CLASS:
+            of_class = without_none(get_args(bare)[1])
+            yield from metrics_of(of_class, f"{_BY_CLASS[field]}_", by_class=True)
+        elif field == "window_s":
+            for end, metric in zip(("first", "last"), declared[0], strict=True):
+                yield structs.replace(metric, name=f"window_{end}_s")
+        elif isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+            yield from metrics_of(bare, f"{name}_")
+        elif get_origin(bare) is dict and isinstance(declared[0], dict):
+            for inner, metric in declared[0].items():
+                yield structs.replace(metric, name=f"{name}_*_{inner}")
         else:
-            yield from _names_of(bare, f"{prefix}{field.name}")
-
-
-def _names_of(kind: Any, name: str) -> Iterator[str]:
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        yield from metric_names(kind, f"{name}_")
-    elif kind in (int, float):
-        yield name
+            name += "_*" if get_origin(bare) is dict else ""
+            yield structs.replace(declared[0], name=name, by_class=by_class)

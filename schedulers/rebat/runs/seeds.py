@@ -14,10 +14,11 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
+from rebat.results.catalogue import RECORDED
 from rebat.results.comparison import Seeds
 from rebat.results.intervals import interval, ratio_of_means, relative_width
-from rebat.results.measures.summary import RunSummary, as_json
-from rebat.results.metric import Name, flat_metrics, metric_names
+from rebat.results.measures.summary import as_json
+from rebat.results.metric import Name, flat_metrics
 from rebat.runs.local import perform_all
 from rebat.runs.simulating import simulate_run, units
 from rebat.runs.spec import RunSpec, Scenario, Source
@@ -144,6 +145,5 @@ def _lost(task: _Task, reason: str) -> Done:
 
 def check_metric(metric: Name, option: str) -> None:
     """Check the name of a metric, which is the value of an option."""
-    names = sorted(set(metric_names(RunSummary)))
-    if not any(fnmatchcase(metric[0], name) for name in names):
-        raise InputError(f"unknown metric {metric[0]!r}", option, ", ".join(names))
+    if not any(fnmatchcase(metric[0], name) for name in RECORDED):
+        raise InputError(f"unknown metric {metric[0]!r}", option, ", ".join(RECORDED))

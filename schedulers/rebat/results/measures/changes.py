@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -20,52 +21,29 @@ from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.platform import Window, of_jobs
 from rebat.results.measures.recoveries import Span
+from rebat.results.metric import Metric
 from rebat.session.ledger import AttemptRecord, Drained, Ledger
+
+_REPLACEMENTS = ("resizes_by_local", "resizes_by_idle", "resizes_by_remote", "resizes_by_restart")
 
 
 class Resizes(msgspec.Struct, frozen=True):
-    """Counts of resizes and replacements in a window.
+    """Counts of resizes and replacements in a window."""
 
-    Attributes
-    ----------
-    molded
-        Jobs of the entire run whose first start was not on the requested number of nodes.
-    grown, shrunk
-        Resizes of running malleable jobs to more and to fewer nodes, decided by the policy's
-        planning.
-    lent
-        Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
-    restarted
-        Moldable jobs that restarted from the beginning to release nodes for other jobs.
-    by_local
-        Attempts hit by a failure whose jobs continued on fewer nodes.
-    by_idle
-        Attempts hit by a failure whose jobs continued on idle or spare nodes.
-    by_remote
-        Attempts hit by a failure whose jobs continued on nodes released by malleable jobs.
-    by_restart
-        Attempts hit by a failure whose jobs restarted from the beginning, or continued on nodes of
-        other moldable jobs that restarted.
-    requeued
-        Attempts hit by a failure whose jobs were requeued or paused.
-    jobs_hit
-        Distinct jobs hit by a failure.
-    mean_wait_s
-        Mean time between submission and end during which a job held no nodes.
-    """
-
-    molded: int
-    grown: int
-    shrunk: int
-    lent: int
-    restarted: int
-    by_local: int
-    by_idle: int
-    by_remote: int
-    by_restart: int
-    requeued: int
-    jobs_hit: int
-    mean_wait_s: float
+    # fmt: off
+    molded: Annotated[int, Metric("jobs started with another size", "count", "", "", "moldable or malleable jobs that first started on another number of nodes than requested")]
+    grown: Annotated[int, Metric("malleable jobs grown", "count", "", "", "resizes of running jobs to more nodes")]
+    shrunk: Annotated[int, Metric("malleable jobs shrunk", "count", "", "", "resizes of running jobs to fewer nodes")]
+    lent: Annotated[int, Metric("malleable jobs shrunk to replace nodes", "count", "", "", "resizes of running jobs to fewer nodes, so that the released nodes replace failed nodes of another job")]
+    restarted: Annotated[int, Metric("moldable jobs restarted to free nodes for other jobs", "count", "low", "", "moldable jobs that restart from the beginning to give nodes to a job with failed nodes")]
+    by_local: Annotated[int, Metric("  continued on fewer nodes", "count", "", "", "attempts hit by a failure that continued on fewer nodes")]
+    by_idle: Annotated[int, Metric("  on idle or spare nodes", "count", "", "", "attempts hit by a failure that continued on idle or spare nodes")]
+    by_remote: Annotated[int, Metric("  on nodes of malleable jobs", "count", "", "", "attempts hit by a failure that continued on nodes returned by malleable jobs")]
+    by_restart: Annotated[int, Metric("  on nodes of moldable jobs", "count", "", "", "attempts hit by a failure that continued on nodes of moldable jobs, which restart from the beginning")]
+    requeued: Annotated[int, Metric("  requeued", "count", "low", "", "attempts hit by a failure whose jobs were requeued or paused", only_with=_REPLACEMENTS)]
+    jobs_hit: Annotated[int, Metric("jobs hit", "count", "", "", "jobs that a failure hit under a policy that resizes or replaces", listed=False)]
+    mean_wait_s: Annotated[float, Metric("time without nodes, mean", "time", "low", "", "the mean time between submission and end during which a job held no nodes", listed=False)]
+    # fmt: on
 
 
 _WORDS = {
@@ -103,47 +81,26 @@ def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
 
 
 class Migrations(msgspec.Struct, frozen=True):
-    """Attempts that were stopped and checkpointed in a window.
+    """Attempts that were stopped and checkpointed in a window."""
 
-    Attributes
-    ----------
-    count
-        Number of attempts that were stopped and checkpointed.
-    cost
-        Core-seconds spent on checkpoints and restarts.
-    moved
-        Core-seconds of work that the checkpoints contain.
-    by
-        Number of attempts for each purpose that the policy stated.
-    """
-
-    count: int
-    cost: float
-    moved: float
-    by: dict[str, int]
+    # fmt: off
+    count: Annotated[int, Metric("checkpoints and restarts", "count", "", "", "attempts that were stopped and checkpointed")]
+    cost: Annotated[float, Metric("  their cost", "node time", "low", "core time", "core time of writing checkpoint images and of restarting from them")]
+    moved: Annotated[float, Metric("work moved", "node time", "", "", "core time of the work in checkpoint images, counted for each image", listed=False)]
+    by: Annotated[dict[str, int], Metric("checkpoints and restarts: *", "count", "", "", "attempts that were stopped and checkpointed, by purpose", listed=False)]
+    # fmt: on
 
 
 class Drains(msgspec.Struct, frozen=True):
-    """Drains in a window that the administrator requested (see ``models.operations``).
+    """Drains in a window that the administrator requested (see ``models.operations``)."""
 
-    Attributes
-    ----------
-    nodes
-        Number of drained nodes.
-    emptied
-        Number of drained nodes that were empty before they returned to service.
-    mean_s, max_s
-        Mean and maximum time, in seconds, from the drain of a node until it was empty. Only emptied
-        nodes are included.
-    refused
-        Number of operations that were not carried out.
-    """
-
-    nodes: int
-    emptied: int
-    mean_s: float
-    max_s: float
-    refused: int
+    # fmt: off
+    nodes: Annotated[int, Metric("nodes drained", "count", "", "", "nodes that operations drained")]
+    emptied: Annotated[int, Metric("  empty in time", "count", "high", "", "drained nodes that were empty before they returned to service")]
+    mean_s: Annotated[float, Metric("  time until empty, mean", "time", "low", "", "the mean time from an operation's drain until the node is empty", of=lambda v: v["drains_mean_s", None] if v["drains_emptied", None] else None)]
+    max_s: Annotated[float, Metric("  time until empty, max", "time", "low", "", "the longest time from an operation's drain until the node is empty", of=lambda v: v["drains_max_s", None] if v["drains_emptied", None] else None)]
+    refused: Annotated[int, Metric("operations refused", "count", "low", "", "operations that were not carried out")]
+    # fmt: on
 
 
 def migrations(ledger: Ledger, window: Window) -> Migrations:
@@ -212,20 +169,13 @@ class Spares(msgspec.Struct, frozen=True):
     A spare node begins to replace a failed node when it leaves the reserve for the job that lost
     the failed node. The replacement ends when the failed node is up again, or when the job releases
     the spare node.
-
-    Attributes
-    ----------
-    utilisation
-        ``replacing / (replacing + ready)``, or 0 if both are 0.
-    ready
-        Time of nodes that are reserved as spare nodes and up.
-    replacing
-        Time of spare nodes that replace a failed node.
     """
 
-    utilisation: float
-    ready: float
-    replacing: float
+    # fmt: off
+    utilisation: Annotated[float, Metric("spare utilisation", "share", "", "time of spare nodes", "`spares_replacing` / (`spares_replacing` + `spares_ready`)")]
+    ready: Annotated[float, Metric("spare nodes ready", "node time", "", "", "nodes that are reserved as spare nodes and up; part of `platform_idle`", listed=False)]
+    replacing: Annotated[float, Metric("spare nodes in use", "node time", "", "", "time of spare nodes that replace a failed node. It begins when the spare node leaves the reserve for the job that lost the node. It ends when the failed node is up again, or when the job releases the spare node. Spare nodes that the policy lends to the queue count only if a job that lost nodes starts on them when they leave the reserve", listed=False)]
+    # fmt: on
 
 
 Outages = Mapping[int, Sequence[Span]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from rebat.core.table import Table, Texts, first_rows
 from rebat.core.traits import OWNERS
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.nodetime import widths
+from rebat.results.metric import Metric
 from rebat.session.ledger import AttemptRecord, Ledger
 
 
@@ -345,10 +346,12 @@ def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
 class Flow(msgspec.Struct, frozen=True):
     """Flow of a group of jobs, in seconds. The weight of a job is its number of nodes."""
 
-    jobs: int
-    max_s: float
-    mean_s: float
-    weighted_mean_s: float
+    # fmt: off
+    jobs: Annotated[int, Metric("jobs", "count", "", "", "jobs of a size class", listed=False)]
+    max_s: Annotated[float, Metric("largest flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all attempts")]
+    mean_s: Annotated[float, Metric("mean flow", "time", "low", "", "the mean flow of the measured jobs")]
+    weighted_mean_s: Annotated[float, Metric("weighted mean flow", "time", "low", "", "sum(nodes x flow) / sum(nodes)")]
+    # fmt: on
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -420,17 +423,19 @@ class Service(msgspec.Struct, frozen=True):
     ``p95`` is the 95th percentile with linear interpolation.
     """
 
-    wait_mean_s: float
-    wait_p95_s: float
-    wait_max_s: float
-    slowdown_mean: float
-    bounded_slowdown_mean: float
-    wait_p50_s: float
-    flow_p50_s: float
-    flow_p95_s: float
-    bounded_slowdown_p50: float
-    bounded_slowdown_p95: float
-    bounded_slowdown_max: float
+    # fmt: off
+    wait_mean_s: Annotated[float, Metric("wait, mean", "time", "low", "", "the mean waiting time", listed=False)]
+    wait_p95_s: Annotated[float, Metric("wait, 95th percentile", "time", "low", "", "the waiting time that 95 % of the jobs do not exceed")]
+    wait_max_s: Annotated[float, Metric("wait, largest", "time", "low", "", "the longest waiting time", listed=False)]
+    slowdown_mean: Annotated[float, Metric("slowdown, mean", "factor", "low", "", "flow / time for which the job held nodes", listed=False)]
+    bounded_slowdown_mean: Annotated[float, Metric("bounded slowdown, mean", "factor", "low", "", "max(1, flow / max(10 s, time for which the job held nodes))")]
+    wait_p50_s: Annotated[float, Metric("wait, median", "time", "low", "", "the median time between submission and end during which a job held no nodes")]
+    flow_p50_s: Annotated[float, Metric("flow, median", "time", "low", "", "the median flow", listed=False)]
+    flow_p95_s: Annotated[float, Metric("flow, 95th percentile", "time", "low", "", "the flow that 95 % of the jobs do not exceed", listed=False)]
+    bounded_slowdown_p50: Annotated[float, Metric("bounded slowdown, median", "factor", "low", "", "the median bounded slowdown", listed=False)]
+    bounded_slowdown_p95: Annotated[float, Metric("bounded slowdown, 95th percentile", "factor", "low", "", "the bounded slowdown that 95 % of the jobs do not exceed")]
+    bounded_slowdown_max: Annotated[float, Metric("bounded slowdown, largest", "factor", "low", "", "the largest bounded slowdown", listed=False)]
+    # fmt: on
 
 
 class Fairness(msgspec.Struct, frozen=True):
@@ -441,10 +446,12 @@ class Fairness(msgspec.Struct, frozen=True):
     equal the slowdowns are, not how small they are.
     """
 
-    users: int
-    jain: float
-    median_user: float
-    worst_user: float
+    # fmt: off
+    users: Annotated[int, Metric("users", "count", "", "", "users that have measured jobs", listed=False)]
+    jain: Annotated[float, Metric("fairness among users (Jain's index)", "factor", "high", "", "(sum x)^2 / (n sum x^2) of the n users' mean bounded slowdowns x: 1 if all are equal, 1/n if all but one are 0")]
+    median_user: Annotated[float, Metric("bounded slowdown, median user", "factor", "low", "", "the median of the users' means", listed=False)]
+    worst_user: Annotated[float, Metric("bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means", listed=False)]
+    # fmt: on
 
 
 def service_of(times: Floats) -> Service | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -42,6 +42,7 @@ from rebat.results.measures.nodetime import (
     widths,
 )
 from rebat.results.measures.recoveries import hung_on_dead
+from rebat.results.metric import Metric, Values
 from rebat.session.ledger import AttemptRecord, Hold, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -61,50 +62,23 @@ PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
 
 
 class PlatformTime(msgspec.Struct, frozen=True):
-    """Node-seconds of a window by use (Figure 3). Their sum is ``total``.
+    """Node-seconds of a window by use (Figure 3). Their sum is ``total``."""
 
-    Attributes
-    ----------
-    total
-        Number of nodes, multiplied by the length of the window.
-    useful, checkpoint, recovery
-        Time of useful work, of checkpoints, and of recovery. Recovery includes the
-        reading of checkpoints, and the stages before a job starts again.
-    waste_failure
-        Time lost to failures. It includes all work of jobs that failed because failures interrupted
-        too many of their attempts.
-    waste_stealing
-        Time lost to steals.
-    waste_silent
-        Time of attempts that ended with a silent error. It includes checkpointed progress of
-        earlier attempts that was lost because of the error.
-    waste_walltime
-        Work of all attempts of jobs that were killed at their walltime.
-    waste_moving
-        Time lost because attempts were stopped to move a job, or to make room for another job.
-    held
-        Time of nodes that are up and held for a job that does not run on them, because the job
-        waits for a stolen node or moves.
-    downtime, idle
-        Time of nodes that are down, and of nodes that are up, free and not held.
-    idle_share
-        Share of the time in which at least one node is up and free (Tables 5a and 8). Held nodes
-        are not free.
-    """
-
-    total: float
-    useful: float
-    checkpoint: float
-    recovery: float
-    waste_failure: float
-    waste_stealing: float
-    waste_silent: float
-    waste_walltime: float
-    waste_moving: float
-    held: float
-    downtime: float
-    idle: float
-    idle_share: float
+    # fmt: off
+    total: Annotated[float, Metric("node time", "node time", "", "", "W: nodes x length of the window", listed=False)]
+    useful: Annotated[float, Metric("useful", "node time", "high", "node time", "U: nodes x progress kept within the window, summed over the attempts of completed jobs; checkpoints and recoveries do not count")]
+    checkpoint: Annotated[float, Metric("checkpoints", "node time", "low", "node time", "node time of checkpoints, including closing checkpoints")]
+    recovery: Annotated[float, Metric("recovery", "node time", "low", "node time", "node time of the stages of recoveries (detection to initialisation), and of reading checkpoints after an interruption")]
+    waste_failure: Annotated[float, Metric("wasted by failures", "node time", "low", "node time", "node time between the last checkpoint of an attempt and the failure that interrupted it, and all work of jobs that were given up")]
+    waste_stealing: Annotated[float, Metric("wasted by stealing", "node time", "low", "node time", "node time between the last checkpoint of an attempt and the steal that interrupted it")]
+    waste_silent: Annotated[float, Metric("wasted by silent errors", "node time", "low", "node time", "node time of attempts that ended with a silent error and ran again, and of the checkpointed progress that was lost")]
+    waste_walltime: Annotated[float, Metric("wasted at walltimes", "node time", "low", "node time", "the work, over all attempts, of jobs that were killed at their walltime")]
+    waste_moving: Annotated[float, Metric("wasted by moves", "node time", "low", "node time", "node time between the last checkpoint of an attempt and the time at which the policy stopped it, to move the job or to free nodes for another job")]
+    held: Annotated[float, Metric("held", "node time", "low", "node time", "nodes that are up and reserved for a job that does not run on them")]
+    downtime: Annotated[float, Metric("downtime", "node time", "", "node time", "nodes that are down")]
+    idle: Annotated[float, Metric("idle", "node time", "low", "node time", "nodes that are up, run nothing and are not held")]
+    idle_share: Annotated[float, Metric("some node idle", "share", "low", "time", "time within the window with at least one node up and free / length of the window; a held node is not free")]
+    # fmt: on
 
     @property
     def useful_utilisation(self) -> float:
@@ -347,28 +321,22 @@ def idle_time(steps: Steps, window: Window) -> tuple[int, float]:
     return idle, share
 
 
+_PART_OF_RUN = ("backlog_begin", "backlog_end")
+
+
 class Backlog(msgspec.Struct, frozen=True):
     """Remaining work of submitted jobs, in node-seconds.
 
     The work done in the window is begin + submitted - end. Work includes useful time and the time
     of jobs killed at their walltime.
-
-    Attributes
-    ----------
-    begin
-        Remaining work at the start of the window.
-    submitted
-        Work of the jobs submitted within the window.
-    end
-        Remaining work at the end of the window.
-    nothing_waits
-        Share of time during which no attempt waits.
     """
 
-    begin: float
-    submitted: float
-    end: float
-    nothing_waits: float
+    # fmt: off
+    begin: Annotated[float, Metric("work at the beginning", "node time", "", "", "work of jobs submitted before the window that remains at the beginning of the window", listed=False)]
+    submitted: Annotated[float, Metric("work submitted", "node time", "", "", "work of jobs submitted within the window", listed=False)]
+    end: Annotated[float, Metric("work at the end", "node time", "", "", "work that remains at the end of the window", listed=False)]
+    nothing_waits: Annotated[float, Metric("nothing waits", "share", "", "time", "time within the window during which no attempt waits / length of the window", only_with=_PART_OF_RUN)]
+    # fmt: on
 
 
 class AtHand(NamedTuple):
@@ -436,6 +404,14 @@ def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
     return AtHand((begin + submitted) / total, nothing_waits, total)
 
 
+def _work_at_hand(values: Values) -> float | None:
+    work = at_hand(lambda name: values.get((name, None)))
+    return None if work is None else work.share
+
+
+AT_HAND = Metric("work at hand", "share", "", "all node time", "(work that remains at the beginning of the window + work submitted within the window) / W", only_with=_PART_OF_RUN, of=_work_at_hand, derived=True, name="backlog_at_hand")  # fmt: skip
+
+
 def are_comparable(
     ours: Callable[[str], float | None], others: Callable[[str], float | None]
 ) -> bool | None:
@@ -482,9 +458,11 @@ While a drained node boots, it needs the power of an empty node.
 class NodeStates(msgspec.Struct, frozen=True):
     """Shares of node time in which none, some or all cores of a node are in use."""
 
-    empty: float
-    mixed: float
-    full: float
+    # fmt: off
+    empty: Annotated[float, Metric("nodes empty", "share", "", "node time", "node time during which no core of the node is in use")]
+    mixed: Annotated[float, Metric("nodes mixed", "share", "", "node time", "node time during which some cores of the node are in use")]
+    full: Annotated[float, Metric("nodes full", "share", "", "node time", "node time during which all cores of the node are in use")]
+    # fmt: on
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -562,8 +540,10 @@ class Energy(msgspec.Struct, frozen=True):
     nodes sleep, from 0 to 1.
     """
 
-    kwh: float | None
-    asleep: float
+    # fmt: off
+    kwh: Annotated[float | None, Metric("energy, kWh", "count", "low", "", "energy of the nodes; requires the policy option `power`, the watts of a node")]
+    asleep: Annotated[float, Metric("  nodes asleep", "share", "", "node time", "node time asleep / W", of=lambda v: v.get(("energy_asleep", None), 0.0))]
+    # fmt: on
 
 
 def energy(
@@ -610,24 +590,14 @@ Each array has an entry per attempt: when the attempt becomes the head, when it 
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
-    """Fragmentation of the nodes in a window.
+    """Fragmentation of the nodes in a window."""
 
-    Attributes
-    ----------
-    blocked_share
-        Share of the time in which the head of the queue waits although enough nodes are free.
-    blocked_free_nodes
-        Mean number of free nodes while the head is blocked, or 0 if the head is never blocked.
-    blocked
-        Node-seconds of free nodes while the head is blocked.
-    box_waste
-        Node-seconds of nodes that attempts hold but did not request. They count as idle.
-    """
-
-    blocked_share: float
-    blocked_free_nodes: float
-    blocked: float
-    box_waste: float
+    # fmt: off
+    blocked_share: Annotated[float, Metric("head of the queue blocked", "share", "low", "time", "time during which the first attempt of the queue waits although enough nodes are up and free / length of the window")]
+    blocked_free_nodes: Annotated[float, Metric("  free nodes while blocked, mean", "count", "low", "", "the mean number of free nodes while the head of the queue is blocked")]
+    blocked: Annotated[float, Metric("blocked nodes", "node time", "low", "", "free nodes x time while the head of the queue is blocked", listed=False)]
+    box_waste: Annotated[float, Metric("box waste (within idle)", "node time", "low", "all node time", "node time of nodes in the box of an attempt that the attempt did not request")]
+    # fmt: on
 
 
 def fragmentation(

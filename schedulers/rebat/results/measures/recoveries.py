@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.models.checkpoint import Patterns, checkpoint_time_us, checkpoint_times_us
 from rebat.results.measures.jobs import JobRows, by_class
 from rebat.results.measures.nodetime import dot
+from rebat.results.metric import Metric
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Span = tuple[int, int]
@@ -31,31 +32,16 @@ UNKNOWN = "unknown"
 
 
 class Recoveries(msgspec.Struct, frozen=True):
-    """Recoveries of all jobs over the entire run. Node time is in node-seconds.
+    """Recoveries of all jobs over the entire run. Node time is in node-seconds."""
 
-    Attributes
-    ----------
-    ettr, ettr_queued
-        Effective training time: kept work of all jobs, without checkpoints, divided by their time
-        on nodes (``ettr``) or by their time from submission to end (``ettr_queued``). Work and time
-        are weighted by nodes.
-    mttf_s
-        Time of all jobs on nodes, divided by the number of failures that hit them.
-    second_order
-        Number of preemptions in favour of jobs that a failure interrupted.
-    stages
-        Node time of each stage.
-    lost
-        Lost node time by cause of the failure. It is the run time that was not kept, plus the
-        stages.
-    """
-
-    ettr: float
-    ettr_queued: float
-    mttf_s: float
-    second_order: int
-    stages: dict[str, float]
-    lost: dict[str, float]
+    # fmt: off
+    ettr: Annotated[float, Metric("ETTR", "share", "high", "", "effective training time ratio of all jobs: sum(nodes x kept work, without checkpoints) / sum(nodes x time on nodes)")]
+    ettr_queued: Annotated[float, Metric("ETTR with queueing", "share", "high", "", "the same, with the time in the queue: sum(nodes x kept work, without checkpoints) / sum(nodes x time from submission to end)")]
+    mttf_s: Annotated[float, Metric("time to failure of a job", "time", "high", "", "time on nodes of all jobs / failures that hit them")]
+    second_order: Annotated[int, Metric("preemptions for failed jobs", "count", "low", "", "jobs that were preempted for a job that a failure interrupted")]
+    stages: Annotated[dict[str, float], Metric("recovery, stage *", "node time", "low", "", "node time of a stage of the recovery", listed=False)]
+    lost: Annotated[dict[str, float], Metric("lost to failures, cause *", "node time", "low", "", "lost run time, and time of the stages, after failures with this cause", listed=False)]
+    # fmt: on
 
 
 def recoveries(ledger: Ledger) -> Recoveries | None:
@@ -137,21 +123,14 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
 class Training(msgspec.Struct, frozen=True):
     """Effective training time of a group of jobs. Jobs are weighted by their nodes.
 
-    Attributes
-    ----------
-    ettr
-        Kept work, divided by the time from first start to end without waits in the queue.
-    ettr_queued
-        Kept work, divided by the time from submission to end. While a job does not run, it is
-        weighted by its requested nodes.
-    mttf_s
-        Run time of the jobs, divided by the number of failures that hit them. None without
-        failures.
+    While a job does not run, it is weighted by its requested nodes.
     """
 
-    ettr: float
-    ettr_queued: float
-    mttf_s: float | None
+    # fmt: off
+    ettr: Annotated[float, Metric("ETTR of measured jobs", "share", "high", "", "sum(nodes x kept work, without checkpoints) / sum(nodes x time from the first start to the end, without later waits in the queue)")]
+    ettr_queued: Annotated[float, Metric("ETTR of measured jobs, with queueing", "share", "high", "", "sum(nodes x kept work, without checkpoints) / sum(nodes x time from submission to end)")]
+    mttf_s: Annotated[float | None, Metric("MTTF of measured jobs", "time", "high", "", "run time of the measured jobs / failures that hit them; absent without failures")]
+    # fmt: on
 
 
 class _Tally(msgspec.Struct):

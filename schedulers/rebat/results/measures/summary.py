@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -68,6 +68,7 @@ from rebat.results.measures.platform import (
     uses_of,
 )
 from rebat.results.measures.recoveries import Recoveries, Training, recoveries, training_by_class
+from rebat.results.metric import Metric
 from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
@@ -125,76 +126,64 @@ class Layout(msgspec.Struct, frozen=True):
     power: NodePower | None = None
 
 
+# fmt: off
+_PARTITION_STATES = {
+    "empty": Metric("  empty in partition *", "share", "", "", "`node_states_empty` of the nodes of a partition"),
+    "mixed": Metric("  mixed in partition *", "share", "", "", "`node_states_mixed` of the nodes of a partition"),
+    "full": Metric("  full in partition *", "share", "", "", "`node_states_full` of the nodes of a partition"),
+}
+_TURNAROUND = {
+    "jobs": Metric("jobs of partition *", "count", "", "", "jobs of a partition", listed=False),
+    "max_s": Metric("largest turnaround, partition *", "time", "low", "", "the longest flow of the jobs of a partition"),
+    "mean_s": Metric("mean turnaround, partition *", "time", "low", "", "the mean flow of the jobs of a partition"),
+    "weighted_mean_s": Metric("weighted mean turnaround, partition *", "time", "low", "", "the weighted mean flow of the jobs of a partition", listed=False),
+}
+# fmt: on
+
+
 class RunSummary(msgspec.Struct, frozen=True):
     """The metrics of a run. Failures and steals are counted within the window.
 
-    Attributes
-    ----------
-    failures_hit
-        Number of failures of nodes with a running job.
-    free_node_at_hit
-        Number of these failures that occurred while another node was free (Table 5).
-    steals
-        Number of decisions to steal (Tables 5 and 9).
-    victims
-        Number of attempts that were interrupted for a steal.
-    steals_off
-        Number of decided steals that were cancelled, by reason.
-    node_states
-        Shares of node time by number of used cores. Present if nodes have several cores.
-    energy
-        Energy of the nodes. Present if the power of a node is set, or if nodes slept.
-    partition_states, turnaround
-        States of nodes and flow of jobs, by partition.
-    service, service_classes
-        Service of the measured jobs, for all jobs and by size class.
-    fairness
-        Fairness among users, if users are known.
-    given_up
-        Number of jobs that ended as failed because failures interrupted too many of their attempts.
-    recoveries
-        Recoveries of failed jobs. Present if failures of jobs have causes or recovery stages.
-    training_classes
-        Training metrics by size class, and of all measured jobs (key 'all'). Present together with
-        `recoveries`.
-    spares
-        Use of spare nodes. Present if the policy reserves spare nodes.
+    A field is None or empty if the run has no data for it: several cores or the power of nodes,
+    partitions, users, causes or stages of failures, and spare nodes.
     """
 
-    n_nodes: int
-    jobs: int
-    finished: int
-    rejected: int
-    succeeded: int
-    attempts: int
-    makespan_s: float
-    window_s: tuple[float, float]
-    selected_jobs: int
+    # fmt: off
+    n_nodes: Annotated[int, Metric("nodes", "count", "", "", "nodes of the machine", listed=False)]
+    jobs: Annotated[int, Metric("jobs", "count", "", "", "jobs submitted", listed=False)]
+    finished: Annotated[int, Metric("jobs finished", "count", "high", "", "jobs that ended, without rejected jobs", listed=False)]
+    rejected: Annotated[int, Metric("jobs rejected", "count", "low", "", "jobs that requested more nodes than the machine has, or that the policy rejected")]
+    succeeded: Annotated[int, Metric("jobs succeeded", "count", "high", "", "jobs that completed without an error", listed=False)]
+    attempts: Annotated[int, Metric("attempts", "count", "low", "", "attempts of all jobs", listed=False)]
+    makespan_s: Annotated[float, Metric("makespan", "time", "low", "", "the last end of an attempt", listed=False)]
+    window_s: Annotated[tuple[float, float], (Metric("window, start", "time", "", "", "the start of the window", listed=False), Metric("window, end", "time", "", "", "the end of the window", listed=False))]
+    selected_jobs: Annotated[int, Metric("measured jobs", "count", "", "", "jobs whose flow is measured", listed=False)]
     platform: PlatformTime
     backlog: Backlog
-    useful_utilisation: float
+    useful_utilisation: Annotated[float, Metric("useful utilisation", "share", "high", "node time that was up", "U / (W - downtime): the utilisation in Tables 4 and 8 of Du et al. 2024")]
     flows: dict[str, Flow | None]
-    node_failures: int
-    failures_hit: int
-    steals: int
-    victims: int
-    free_node_at_hit: int
+    node_failures: Annotated[int, Metric("node failures", "count", "", "", "failures of nodes within the window, including idle nodes", listed=False)]
+    failures_hit: Annotated[int, Metric("failures hitting jobs", "count", "", "", "failures, within the window, of nodes that run a job. If a node of a victim fails before the victim is stopped, this failure counts only with `hit=failed`, as in Du et al. 2024")]
+    steals: Annotated[int, Metric("  steals decided", "count", "", "", "decisions to steal within the window (Tables 5 and 9 of Du et al. 2024)")]
+    victims: Annotated[int, Metric("  victims interrupted", "count", "low", "", "attempts that were interrupted for a steal")]
+    free_node_at_hit: Annotated[int, Metric("  a node was free", "count", "", "", "failures that hit a job while a node was free (Table 5 of Du et al. 2024)")]
     fragmentation: Fragmentation
     resizes: Resizes
     migrations: Migrations
     drains: Drains
     node_states: NodeStates | None = None
     energy: Energy | None = None
-    partition_states: dict[str, NodeStates] = {}
-    turnaround: dict[str, Flow | None] = {}
-    steals_off: dict[str, int] = {}
+    partition_states: Annotated[dict[str, NodeStates], _PARTITION_STATES] = {}
+    turnaround: Annotated[dict[str, Flow | None], _TURNAROUND] = {}
+    steals_off: Annotated[dict[str, int], Metric("steals that did not happen: *", "count", "", "", "decided steals that were not carried out, by reason", listed=False)] = {}
     service: Service | None = None
     service_classes: dict[str, Service | None] = {}
     fairness: Fairness | None = None
-    given_up: int = 0
+    given_up: Annotated[int, Metric("jobs given up", "count", "low", "", "jobs that ended as failed after `--max-attempts` attempts")] = 0
     recoveries: Recoveries | None = None
     training_classes: dict[str, Training | None] = {}
     spares: Spares | None = None
+    # fmt: on
 
 
 def parse_window(text: str) -> Window | None:
