@@ -18,16 +18,13 @@ from functools import partial
 from rebat.core.decisions import Reply
 from rebat.core.jobs import Workload
 from rebat.engine.batsim5 import Engine5
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import MachineEvent, texts_of
 from rebat.models.failures.law import generate_events
 from rebat.wire import batsim4, batsim5
-from rebat.wire.conversation import Conversation, session_for
-from rebat.wire.remote import run_remote
-from rebat.wire.remote5 import greet, run_remote5
+from rebat.wire.conversation import Conversation, greet, run_remote, session_for
 from rebat.wire.zmq_link import connect, serve
 from rebat.workloads.generate import synthetic
 
@@ -38,7 +35,7 @@ Ask = Callable[[bytes], bytes]
 def scheduler(endpoint: str, count: int) -> None:
     """Serve ``count`` simulations, one after another."""
     for _ in range(count):
-        conversation = Conversation(lambda _: session_for(POLICY, {}), whole_instants=True)
+        conversation = Conversation(lambda _: session_for(POLICY, {}), probes=True)
         serve(endpoint, conversation.answer, conversation.finished, timeout_s=60)
 
 
@@ -56,7 +53,7 @@ def play5(workload: Workload, events: list[MachineEvent], ask: Ask) -> None:
         profile_reuse=features.profile_reuse,
         forward_profiles=features.forward_profiles_on_job_submission,
     )
-    run_remote5(Engine5([workload], files=[texts_of(events, 0)], options=options), ask)
+    run_remote(Engine5([workload], files=[texts_of(events, 0)], options=options), ask)
 
 
 def decisions_in(replies: list[bytes], decode: Callable[[bytes], Reply]) -> int:

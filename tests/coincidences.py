@@ -14,8 +14,7 @@ from pathlib import Path
 from rebat.core.decisions import ExecuteJob, Reply
 from rebat.core.events import Message
 from rebat.core.jobs import PROBES
-from rebat.engine.engine import Engine, Scheduler
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.library.policy_check.invariants import check_run, validated
 from rebat.library.policy_check.noise import Noise
 from rebat.library.policy_check.random_inputs import operations, outages, workload
@@ -25,10 +24,9 @@ from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.session.session import Session
-from rebat.wire.conversation import Conversation, session_for
+from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
-from rebat.wire.remote import run_remote
 from tests.both_ways import both, line_per_node
 from tests.findings import findings_in
 from tests.recordings import replay

@@ -13,7 +13,7 @@ import pytest
 from rebat.session.session import Session
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation
-from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
+from rebat.wire.recording import read_frames
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[2] / "shared"))
@@ -71,7 +71,7 @@ def job_sets() -> list[Path]:
 class Difference(msgspec.Struct, frozen=True):
     """A recorded reply that differs from the session's reply. Both replies are the JSON texts."""
 
-    seq: int
+    line: int
     recorded: str
     ours: str
 
@@ -84,10 +84,10 @@ def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Differen
     """
     conversation = Conversation(configure)
     ours = b""
-    for line in read_recording(path):
-        if line.dir == TO_SCHEDULER:
-            ours = conversation.answer(line.data)
-        elif line.dir == TO_SIMULATOR:
-            recorded = batsim4.decode_reply(line.raw.encode())
+    for frame in read_frames(path):
+        if frame.of_simulator:
+            ours = conversation.answer(frame.data)
+        else:
+            recorded = batsim4.decode_reply(frame.data)
             if recorded != batsim4.decode_reply(ours):
-                yield Difference(line.seq, line.raw, ours.decode())
+                yield Difference(frame.line, frame.data.decode(), ours.decode())

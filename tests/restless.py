@@ -35,8 +35,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Malleable
 from rebat.core.units import FOREVER_US, to_us
-from rebat.engine.engine import Engine, Scheduler
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
 from rebat.library.policy_check.noise import Noise
 from rebat.library.policy_check.random_inputs import operations, outages

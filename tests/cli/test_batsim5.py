@@ -15,7 +15,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import read_event_file
 from rebat.results.files.batsim_files import read_jobs
-from rebat.wire.recording import Line, Recorder, read_recording
+from rebat.wire.recording import Frame, Recorder, read_frames
 from rebat.workloads.batsim5_json import to_five
 from rebat.workloads.batsim_json import read_workload, workload_of, write_workload
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
@@ -211,6 +211,8 @@ def test_a_recording_keeps_bytes_that_are_no_text(tmp_path: Path) -> None:
     with Recorder(tmp_path / "talk") as record:
         for frame in frames:
             record("batsim->sched", frame)
-    lines = list(read_recording(tmp_path / "talk"))
+    lines = list(read_frames(tmp_path / "talk"))
     assert [line.data for line in lines] == frames
-    assert lines[1] == Line(1, "batsim->sched", '{"now": 0}')
+    assert lines[1] == Frame(2, True, b'{"now": 0}')
+    text = '{"seq":1,"dir":"batsim->sched","raw":"{\\"now\\": 0}"}'
+    assert (tmp_path / "talk").read_text().splitlines()[1] == text

@@ -14,7 +14,7 @@ import pytest
 
 from rebat.campaign.batsched import VARIANTS
 from rebat.cli.compare import BATSCHED
-from rebat.core import shipped
+from rebat.core import files as shipped
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import COMMANDS, main
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import EngineOptions
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events, write_events

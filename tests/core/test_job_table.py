@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core import job_table, texts
+from rebat.core import job_table
+from rebat.core import table as texts
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Job
 from rebat.core.table import Texts, distinct

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from rebat.core.node_events import NodeEvents
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import read_event_file
 from rebat.models.failures.outages import node_events
 from rebat.results.files.batsim_csv import schedule_csv

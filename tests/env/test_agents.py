@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.env.agents import RULES, LinearAgent, RandomAgent
 from rebat.env.decisions import RANKS, AgentPolicy
 from rebat.env.observation import LAYOUTS
@@ -28,8 +27,7 @@ from rebat.results.files.run_csv import rows_csv
 from rebat.runs.single import simulate
 from rebat.runs.spec import FailureScenario, Scenario
 from rebat.runs.staging import staged
-from rebat.wire.conversation import Conversation, session_for
-from rebat.wire.remote import run_remote
+from rebat.wire.conversation import Conversation, run_remote, session_for
 from tests.scenarios import Custom, check_run, failures, machine, run, workloads
 
 relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

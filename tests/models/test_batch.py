@@ -19,7 +19,7 @@ from rebat.core.errors import InputError
 from rebat.models import batch as model
 from rebat.models.batch import Batch, BatchResult, attempts, run_batch, with_lists
 from rebat.models.boxes import LISTS, Boxes, volume_for
-from rebat.models.failures import series as failures
+from rebat.models.failures import per_node_laws as failures
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node_laws import Exponential, FailureSeries, PerNodeLaw, Weibull
 from rebat.models.topology import Torus

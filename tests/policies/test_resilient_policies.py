@@ -21,8 +21,7 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models import resilient
 from rebat.models.silent_errors import add_silent_errors
 from rebat.policies.presets import preset

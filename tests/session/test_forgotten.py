@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
 from rebat.session.session import Session

@@ -17,8 +17,7 @@ from rebat.core.attempts import check_ids, split_attempt
 from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import read_events
 from rebat.policies.presets import preset
@@ -26,7 +25,7 @@ from rebat.runs.spec import Scenario
 from rebat.runs.staging import prepared
 from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, session_for
-from rebat.wire.recording import read_recording
+from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import read_workload
 from tests.recordings import DATA
 from tests.scenarios import check_run, fails, failures, machine, run
@@ -102,11 +101,7 @@ def test_a_job_that_is_over_needs_no_more_names() -> None:
 
 def conversation(folder: Path, workload: Path) -> tuple[Conversation, list[bytes]]:
     """Return a session and a simulator's recorded messages that name an existing workload file."""
-    said = [
-        line.raw.encode()
-        for line in read_recording(folder / "talk.jsonl")
-        if line.dir == "batsim->sched"
-    ]
+    said = [frame.data for frame in read_frames(folder / "talk.jsonl") if frame.of_simulator]
     first = json.loads(said[0])
     first["events"][0]["data"]["workloads"] = {"w0": str(workload)}
     made = Conversation(lambda _: session_for("baseline", {}))

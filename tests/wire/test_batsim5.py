@@ -11,28 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core import decisions as d
-from rebat.core import decisions5 as d5
 from rebat.core import events as e
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.wire.batsim5 import DECISIONS as DECISIONS5
+from rebat.wire.batsim5 import EVENTS as EVENTS5
 from rebat.wire.batsim5 import (
-    decode_message,
-    decode_reply,
-    decode_timed,
-    encode_message,
-    encode_reply,
-)
-from rebat.wire.checking import Frame, read_frames
-from rebat.wire.decisions5 import DECISIONS5, WITHOUT
-from rebat.wire.events5 import EVENTS5
-from rebat.wire.hello5 import (
+    WITHOUT,
     Features,
     decode_hello,
     decode_init,
+    decode_message,
+    decode_reply,
+    decode_timed,
     encode_hello,
     encode_init,
+    encode_message,
+    encode_reply,
     is_init,
 )
+from rebat.wire.recording import Frame, read_frames
 from tests.recordings import cases5
 
 BY_STATE = (
@@ -116,7 +114,7 @@ def test_the_handshake_is_that_of_the_recordings() -> None:
         assert is_init(first.data)
         assert encode_init(decode_init(first.data)) == first.data
         if not case.name.startswith("hello_"):
-            assert decode_hello(second.data).requested_simulation_features is not None
+            decode_hello(second.data)
 
 
 def test_our_hello_has_what_batsim_crashes_without() -> None:
@@ -125,8 +123,7 @@ def test_our_hello_has_what_batsim_crashes_without() -> None:
     hello = json.loads(frame[4:])["events"][0]
     assert hello["event_type"] == "EDCHelloEvent"
     assert {"decision_component_commit", "requested_simulation_features"} <= hello["event"].keys()
-    features = decode_hello(frame).requested_simulation_features
-    assert features == Features(
+    assert decode_hello(frame) == Features(
         dynamic_registration=True, profile_reuse=True, forward_profiles_on_job_submission=True
     )
 
@@ -224,21 +221,21 @@ DECISIONS = [
     d.RejectJob(at_us=7, job_id="w0!1"),
     d.KillJobs(at_us=7, job_ids=("w0!1", "w0!2")),
     d.CallMeLater(at_us=7, when_us=1_500_000, name="c"),
-    d5.PeriodicCall(at_us=7, name="p", period_us=4_000_000, n_periods=3),
-    d5.PeriodicCall(at_us=7, name="q", period_us=5_000),
-    d5.StopCall(at_us=7, name="p"),
-    d5.ChangePowerState(at_us=7, nodes=NodeSet.of([1]), state=2),
-    d5.SwitchNodes(at_us=7, nodes=NodeSet.of([1]), state="PoweredOff"),
+    d.PeriodicCall(at_us=7, name="p", period_us=4_000_000, n_periods=3),
+    d.PeriodicCall(at_us=7, name="q", period_us=5_000),
+    d.StopCall(at_us=7, name="p"),
+    d.ChangePowerState(at_us=7, nodes=NodeSet.of([1]), state=2),
+    d.SwitchNodes(at_us=7, nodes=NodeSet.of([1]), state="PoweredOff"),
     d.FinishRegistration(at_us=7),
-    d5.StopSimulation(at_us=7),
+    d.StopSimulation(at_us=7),
 ]
 
 
 def test_each_event_and_decision_is_declared_and_comes_back() -> None:
-    assert {type(event) for event in EVENTS} == set(EVENTS5)
-    assert {type(decision) for decision in DECISIONS} == set(DECISIONS5)
+    assert {type(event) for event in EVENTS} == set(EVENTS5.by_class)
+    assert {type(decision) for decision in DECISIONS} == set(DECISIONS5.by_class)
     every = {kind for kind in d.Decision.__subclasses__() if kind.__module__.startswith("rebat.")}
-    assert every == set(DECISIONS5) | WITHOUT
+    assert every == set(DECISIONS5.by_class) | WITHOUT
     message, reply = e.Message(7, tuple(EVENTS)), d.Reply(7, tuple(DECISIONS))
     assert decode_message(encode_message(message)) == message
     assert decode_reply(encode_reply(reply)) == reply
@@ -264,7 +261,7 @@ def test_what_batsim_aborts_on_is_not_written() -> None:
     smpi = {"type": "smpi", "trace": "x"}
     refuses(d.RegisterProfile(at_us=7, workload="w0", name="p", profile=smpi), "type is 'smpi'")
     refuses(d.KillJobs(at_us=7, job_ids=()), "job_ids")
-    refuses(d.ExecuteJob(at_us=7, job_id="w0!1", nodes=NodeSet.of(())), "host_allocation")
+    refuses(d.ExecuteJob(at_us=7, job_id="w0!1", nodes=NodeSet.of(())), "at least one host")
     for name in ("1", "w0!", "!1", "w0!a!b"):
         refuses(d.RejectJob(at_us=7, job_id=name), "id ")
     refuses(d.RejectJob(at_us=8, job_id="w0!1"), "ascending")
@@ -363,7 +360,10 @@ def test_nonsense_of_a_simulator_says_where_it_is(raw: bytes, why: str) -> None:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        ('{"timestamp":1,"event_type":"CreateProbeEvent","event":{}}', "CreateProbeEvent: probes"),
+        (
+            '{"timestamp":1,"event_type":"CreateProbeEvent","event":{}}',
+            "CreateProbe.*: probes",
+        ),
         (
             '{"timestamp":1,"timestamp":1,"event_type":"FinishRegistrationEvent"}',
             "key 'timestamp' occurs twice",

@@ -10,9 +10,9 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.decisions import FinishRegistration, RejectJob, Reply
+from rebat.core.errors import BatsimAbort
 from rebat.core.events import Message
 from rebat.core.nodes import NodeSet
-from rebat.engine.aborts import Abort
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from tests.coincidences import Case, schedule, session
@@ -264,6 +264,6 @@ def test_without_probes_random_cases_abort() -> None:
         case = Case(seed)
         try:
             schedule(case, session(case), split_failures=True)
-        except Abort:
+        except BatsimAbort:
             aborts += 1
     assert aborts > 5

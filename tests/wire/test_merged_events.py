@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from rebat.engine.aborts import Abort, AbortRule
-from rebat.engine.engine import Engine
-from rebat.engine.options import EngineOptions
+from rebat.core.errors import Deadlock
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import read_event_file
 from rebat.results.files.batsim_files import read_jobs
-from rebat.wire.conversation import Conversation, session_for
-from rebat.wire.remote import run_remote
+from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.workloads.load import load_workload
 from tests.recordings import DATA
 
@@ -32,9 +30,8 @@ def serve(*files: str) -> tuple[Engine, Conversation]:
 def test_one_file_ends_in_batsims_deadlock_with_a_warning() -> None:
     """In the recorded run, the job never started either."""
     engine, conversation = serve("merged.events")
-    with pytest.raises(Abort) as raised:
+    with pytest.raises(Deadlock):
         run_remote(engine, conversation.answer)
-    assert raised.value.rule is AbortRule.DEADLOCK
     assert not read_jobs(FOLDER / "real_jobs.csv").records
     (told,) = [text for _, _, text in conversation.session.ledger.refusals if "drained" in text]
     assert "write operations and failures into separate --events files" in told

@@ -27,8 +27,8 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
 from rebat.models.failures.law import generate_events
 from rebat.models.operations import rolling_maintenance, write_operations
-from rebat.wire import peers
-from rebat.wire.recording import read_recording
+from rebat.wire import zmq_link
+from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
@@ -153,9 +153,9 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(
     assert own_rows(tmp_path / "sim_jobs.csv") == embedded(inputs, policy, tmp_path / "run", *more)
     if failing:
         check_totals(tmp_path / "sim_jobs.csv", tmp_path / "run" / policy, capsys)
-    talk = list(read_recording(record))
-    assert [line.seq for line in talk] == list(range(len(talk)))
-    assert "SIMULATION_ENDS" in talk[-2].raw
+    talk = list(read_frames(record))
+    assert [frame.of_simulator for frame in talk] == [True, False] * (len(talk) // 2)
+    assert b"SIMULATION_ENDS" in talk[-2].data
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_an_instant_is_told_in_pieces_where_that_is_asked_for(tmp_path) -> None:
             simulate(tmp_path, port, tmp_path / "sim", *DYNAMIC, *options)
             server.communicate(timeout=30)
         assert (tmp_path / "sim_jobs.csv").read_text().count("COMPLETED_SUCCESSFULLY") == 3
-        messages = [json.loads(line.raw) for line in read_recording(record) if "->s" in line.dir]
+        messages = [json.loads(frame.data) for frame in read_frames(record) if frame.of_simulator]
         told[options] = [len(m["events"]) for m in messages if m["now"] == 14]
     assert told[()][0] == 3
     assert told["--split-instants",][:3] == [1, 1, 1]
@@ -276,7 +276,7 @@ def test_a_peer_killed_in_mid_conversation_ends_serve_with_its_record_intact(
     assert "the simulator closed the connection; the simulation had not ended: at " in told
     assert "it was killed" in told
     assert "Traceback" not in told
-    assert len(list(read_recording(record))) > 40
+    assert len(list(read_frames(record))) > 40
     assert not list(tmp_path.glob("never*"))
 
 
@@ -554,17 +554,17 @@ def test_whose_a_connection_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         client = socket.create_connection(server.getsockname())
         ours, _ = server.accept()
         with ours, client:
-            assert peers.refused(ours.fileno()) is None
+            assert zmq_link.refused(ours.fileno()) is None
             monkeypatch.setattr(os, "getuid", lambda: 4242)
             expected = None if os.geteuid() == 0 else f"another user (uid {os.geteuid()})"
-            assert peers.refused(ours.fileno()) == expected
-            monkeypatch.setattr(peers, "_ROOT", -1)
-            assert peers.refused(ours.fileno()) == f"another user (uid {os.geteuid()})"
+            assert zmq_link.refused(ours.fileno()) == expected
+            monkeypatch.setattr(zmq_link, "_ROOT", -1)
+            assert zmq_link.refused(ours.fileno()) == f"another user (uid {os.geteuid()})"
             client.close()
-            assert peers.refused(ours.fileno()) == "a peer that has disconnected"
-            monkeypatch.setattr(peers, "SOCKETS", tmp_path / "none")
-            assert peers.refused(ours.fileno()) is None  # as on systems other than Linux
-    assert peers.refused(-1) is None
+            assert zmq_link.refused(ours.fileno()) == "a peer that has disconnected"
+            monkeypatch.setattr(zmq_link, "SOCKETS", tmp_path / "none")
+            assert zmq_link.refused(ours.fileno()) is None  # as on systems other than Linux
+    assert zmq_link.refused(-1) is None
 
 
 def test_nonsense_from_the_peer_ends_serve_with_one_line() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
-from rebat.workloads import json_chunks
+from rebat.workloads import batsim_json as json_chunks
 from rebat.workloads.batsim_json import JsonList, read_workload, split_document
 
 TEXT = st.text(st.sampled_from('ab{},[]:"\\ '))

@@ -19,9 +19,8 @@ from rebat.core import events as e
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.policies.options import parse_options
-from rebat.wire.conversation import session_for
+from rebat.wire.conversation import check_workloads, session_for
 from rebat.wire.instants import WholeInstants
-from rebat.wire.workload_ids import check_workloads
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]

@@ -15,13 +15,12 @@ from pathlib import Path
 from rebat.core.errors import InputError
 from rebat.core.files import folder, names, write_lines
 from rebat.core.jobs import Workload
-from rebat.engine.engine import Engine, OnProgress
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import simulate, write_batsim_files
-from rebat.wire.remote import run_remote
+from rebat.wire.conversation import run_remote
 from rebat.wire.zmq_link import connect
 
 VARIANTS = {
@@ -78,13 +77,7 @@ def played(
     timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:
-    """Simulate on the embedded engine with the Batsched that listens at ``endpoint``.
-
-    Raises
-    ------
-    InputError
-        If Batsched does not answer within ``timeout_s``.
-    """
+    """Simulate on the embedded engine with the Batsched that listens at ``endpoint``."""
     engine = Engine(workload, options=BATSIM)
     with connect(endpoint, timeout_s=timeout_s) as ask:
         run_remote(engine, ask, on_progress)
@@ -95,13 +88,7 @@ def played(
 
 @contextmanager
 def listening(program: str, policy: str) -> Iterator[str]:
-    """Run Batsched during the block and yield its endpoint.
-
-    Raises
-    ------
-    InputError
-        If the program does not start.
-    """
+    """Run Batsched during the block and yield its endpoint."""
     port = _free_port()
     endpoint = f"tcp://127.0.0.1:{port}"
     command = [program, "-v", VARIANTS[policy], "-s", endpoint, "--verbosity", "quiet"]

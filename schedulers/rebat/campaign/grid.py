@@ -50,11 +50,6 @@ def runs(document: Document) -> list[RunSpec]:
     """Check all names, and return the runs of all grids in the order of the file.
 
     If a run is in several grids, it has the same key in each (see `keys`) and is executed once.
-
-    Raises
-    ------
-    InputError
-        If the file has an error. The message names the position.
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()

@@ -37,18 +37,12 @@ def checkpoints(
 
     Parameters
     ----------
-    checkpoint : CheckpointIn, optional
     scenario : FailureScenario, optional
         Failures. Their MTBF is the default MTBF of the checkpoints.
     n_nodes : int, optional
         Number of nodes in the grid. It is needed for laws with a rate per node.
     where : str
         Place in the file, for errors.
-
-    Raises
-    ------
-    InputError
-        If a parameter has no effect, or if the MTBF is unknown.
     """
     if checkpoint is None or checkpoint.model == "none":
         return [None]

@@ -60,13 +60,7 @@ def write_with_data(results: Path, data: ReportData, target: Path) -> None:
 
 
 def read_data(table: Path) -> ReportData:
-    """Read the report data of a table.
-
-    Raises
-    ------
-    InputError
-        If the file is not a table of results with report data.
-    """
+    """Read the report data of a table."""
     import pyarrow.parquet as pq
 
     try:

@@ -32,11 +32,6 @@ def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
 
     The key ``kind`` determines it. Without this key, other keys of the grid or tables of the file
     determine it.
-
-    Raises
-    ------
-    InputError
-        If the kind of the grid is unknown.
     """
     name = grid.get("kind")
     if name is not None:

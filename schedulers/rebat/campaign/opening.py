@@ -55,11 +55,6 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
         The TOML file. File names in it are relative to its folder.
     trace : Path, optional
         Trace or workload file that replaces the traces and workload files of the campaign file.
-
-    Raises
-    ------
-    InputError
-        If the file has an error. The message names the key.
     """
     text = read_text(file)
     try:
@@ -80,11 +75,6 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
         to its folder.
     trace : Path, optional
         See `open_campaign`.
-
-    Raises
-    ------
-    InputError
-        If the tables have an error. The message names the key.
     """
     name = _name(tables, file)
     documents = _by_kind(tables, file, trace)

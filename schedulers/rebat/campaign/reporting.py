@@ -29,11 +29,6 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
 
     If there are several kinds of units, each kind has its own page, ``report-KIND``. The folder
     also contains a ``results.parquet``. From this file, `write_pages` can write the report again.
-
-    Raises
-    ------
-    InputError
-        If there are no results, or if the folder contains the result of another command.
     """
     check_no_result(folder)
     store = Store(results)
@@ -65,14 +60,7 @@ def _without_results(campaign: Campaign, store: Store, results: Path) -> InputEr
 
 
 def write_pages(table: Path, folder: Path) -> list[Path]:
-    """Write the reports again from the table that `write_report` wrote, without other input.
-
-    Raises
-    ------
-    InputError
-        If the file contains no report data, or if the folder contains the result of another
-        command.
-    """
+    """Write the reports again from the table that `write_report` wrote, without other input."""
     check_no_result(folder)
     data = read_data(table)
     paths = []

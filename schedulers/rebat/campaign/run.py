@@ -71,13 +71,6 @@ def run_campaign(
         Whether to repeat units that failed earlier.
     limit : int, optional
         Maximum number of units in this call.
-
-    Damaged results are computed again, with a warning that names the file.
-
-    Raises
-    ------
-    InputError
-        If options or inputs are invalid, or results cannot be written.
     """
     chosen: Executor | None = executor_named(executor) if executor else None
     _check_pyarrow()

@@ -42,11 +42,6 @@ def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Name
         Folder to which file names are relative.
     trace : Path, optional
         File that replaces all workload files.
-
-    Raises
-    ------
-    InputError
-        If the file has an error. The message names the key.
     """
     workloads = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
     return {
@@ -104,13 +99,7 @@ def _file(table: dict[str, Any], where: str, folder: Path, trace: Path | None) -
 
 
 def check_source(source: Source) -> None:
-    """Check a generator's name and options, or a file's ending and options.
-
-    Raises
-    ------
-    InputError
-        If a generator, ending or option is unknown.
-    """
+    """Check a generator's name and options, or a file's ending and options."""
     from rebat.workloads.generate import generator
     from rebat.workloads.load import known_ending
 

@@ -257,13 +257,7 @@ class Store:
 
     @contextmanager
     def locked(self, owner: Owner) -> Iterator[None]:
-        """Lock the folder for this campaign. If a process is killed, its lock is released.
-
-        Raises
-        ------
-        InputError
-            If the folder belongs to another campaign or command, is locked, or cannot be created.
-        """
+        """Lock the folder for this campaign. If a process is killed, its lock is released."""
         check_no_result(self.folder)
         try:
             (self.folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -283,13 +277,7 @@ class Store:
             yield
 
     def check_owner(self, owner: Owner) -> None:
-        """Check that the folder does not belong to another campaign.
-
-        Raises
-        ------
-        InputError
-            If the folder belongs to another campaign. The error names that campaign.
-        """
+        """Check that the folder does not belong to another campaign."""
         try:
             present = msgspec.json.decode((self.folder / OVERVIEW).read_bytes(), type=Owner)
         except (OSError, msgspec.DecodeError):

@@ -18,16 +18,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    """Return a policy for each combination of the values of the names in braces.
-
-    Raises
-    ------
-    InputError
-        If a name in braces has no values, or if no policy uses a name that has values.
-
-    >>> swept(["baseline", "baseline:depth={depth}"], {"depth": ["easy", "none"]}, "grid")
-    ['baseline', 'baseline:depth=easy', 'baseline:depth=none']
-    """
+    """Return a policy for each combination of the values of the names in braces."""
     return list(dict.fromkeys(text for policy in policies for text in _each(policy, values, where)))
 
 

@@ -28,11 +28,6 @@ def with_batsched(
 
     The running Batsched listens at ``endpoint``. If ``endpoint`` is None, the function starts the
     program batsched on the PATH. In a comparison, A is Batsched and B is the embedded engine.
-
-    Raises
-    ------
-    InputError
-        If there is no recorded schedule of the workload, and no program batsched.
     """
     from rebat.campaign.batsched import (
         VARIANTS,

@@ -70,13 +70,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_jobs(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, with the options of cluster jobs combined under the key ``jobs``.
-
-    Raises
-    ------
-    InputError
-        If an option of cluster jobs is set and the executor is not a batch system.
-    """
+    """Return the options, with the options of cluster jobs combined under the key ``jobs``."""
     from rebat.executors.resources import Jobs
     from rebat.executors.systems import SYSTEMS
 

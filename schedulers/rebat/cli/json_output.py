@@ -31,11 +31,6 @@ def reject_with_json(*names: str) -> None:
     ----------
     *names : str
         Names of parameters of the current command.
-
-    Raises
-    ------
-    InputError
-        If the command line contains one of these options.
     """
     used = used_options()
     for name in names:

@@ -189,8 +189,6 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line. An error of rebat is one line on standard error, with exit status 2.
 
-    If Batsim 5 would abort, ``rebat simulate --protocol 5`` ends with the exit status of Batsim 5.
-
     Ctrl-C ends the command with exit status 130, SIGTERM with 143, and SIGHUP with 129. In each
     case, it prints one line on standard error. If the reader of standard output closes it (``|
     head``), the command ends silently with 141. After an interruption, each output file is either
@@ -206,7 +204,7 @@ def main(arguments: list[str] | None = None) -> Any:
         silence(sys.stdout)
         sys.exit(141)
     except RebatError as error:
-        fail(str(error), error.exit_status)
+        fail(str(error))
     except click.ClickException as error:
         error.show()
         sys.exit(2)
@@ -241,10 +239,10 @@ def prepare_completion() -> None:
         register()
 
 
-def fail(text: str, status: int = 2) -> None:
+def fail(text: str) -> None:
     """Print an error line and exit."""
     print_line(f"rebat: error: {' '.join(text.split())}")
-    sys.exit(status)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

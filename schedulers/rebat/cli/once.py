@@ -21,13 +21,7 @@ class OnceGroup(click.Group):
 
 
 def reject_repeated(command: click.Command, arguments: list[str], parent: click.Context) -> None:
-    """Check the arguments of a command for repeated options. click reports all other errors.
-
-    Raises
-    ------
-    InputError
-        If an option that accepts one value is repeated.
-    """
+    """Check the arguments of a command for repeated options. click reports all other errors."""
     ctx = click.Context(command, parent=parent, resilient_parsing=True, **command.context_settings)
     _, positional, options = command.make_parser(ctx).parse_args(list(arguments))
     for option in options:

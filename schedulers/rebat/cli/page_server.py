@@ -33,13 +33,7 @@ HEADERS = {
 
 
 def serve_page(page: str, port: int, open_browser: bool) -> None:
-    """Serve a page at 127.0.0.1 until an interruption. If ``port`` is 0, select a free port.
-
-    Raises
-    ------
-    InputError
-        If the port is in use.
-    """
+    """Serve a page at 127.0.0.1 until an interruption. If ``port`` is 0, select a free port."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     try:
         server = _PageServer((HOST, port), _handler(page.encode(), token))

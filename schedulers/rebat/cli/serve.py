@@ -268,9 +268,8 @@ def _conversation(
     from rebat.wire.conversation import Conversation, session_for
 
     def make(config: str) -> Session:
-        assert conversation.wire is not None  # the session has read its configuration
         where = "Batsim's --sched-cfg"
-        if conversation.wire.version == 5:
+        if conversation.protocol == 5:
             where = "the text after Batsim's -s"
             if config and not config.lstrip().startswith("{"):
                 log(f"warning: {where} is not a JSON object of options and has no effect")
@@ -295,9 +294,9 @@ def _write(
 
 def _warn_of_missing_flags(conversation: Conversation, probes: bool) -> None:
     """Warn if options of Batsim 4 are missing. Batsim 5 does not have these options."""
-    session, wire = conversation.session, conversation.wire
+    session = conversation.session
     began = session.began if session else None
-    if began is None or wire is None or wire.version != 4:
+    if began is None or conversation.protocol != 4:
         return
     if not began.config.get("dynamic-jobs-enabled"):
         log(

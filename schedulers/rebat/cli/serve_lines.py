@@ -58,7 +58,7 @@ def launch_commands(address: str, protocol: int | None) -> list[str]:
 
 def warn_of_other_machines(session: Session | None) -> None:
     """Warn if a workload is for another number of hosts than the platform of Batsim."""
-    from rebat.wire.workload_ids import other_machines
+    from rebat.wire.conversation import other_machines
 
     for text in other_machines(session.began) if session and session.began else ():
         log(f"warning: {text}")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.types import DURATION, FILE, MACHINE, PROTOCOL
-from rebat.core.errors import InputError
+from rebat.core.errors import Deadlock, InputError
 from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload
-    from rebat.engine.options import EngineOptions
+    from rebat.engine.engine import EngineOptions
     from rebat.platforms.simgrid_read import PlatformFacts
 
 _FLAGS = (
@@ -140,8 +140,7 @@ def simulate(protocol: int, quiet: bool, **options: Any) -> None:
 
     Options with the same name as in Batsim have the same meaning. The engine has no network model.
     If a job needs a network model (parallel tasks), the command ends with an error. Use Batsim for
-    these jobs. If a decision would make Batsim 5 abort, the exit status is that of Batsim: 134, 139
-    (crash) or 1 (simulation cannot continue).
+    these jobs. If a decision would make Batsim abort, the command ends with an error too.
 
     \b
     Examples, in two shells each (with a scheduler of pybatsim, and with rebat):
@@ -170,7 +169,7 @@ def _simulate4(
     from rebat.engine.engine import Engine
     from rebat.models.failures.events import EventFile, read_event_file
     from rebat.runs.single import write_batsim_files
-    from rebat.wire.remote import run_remote
+    from rebat.wire.conversation import run_remote
     from rebat.workloads.load import load_workload
 
     for name, values, most in (("--workload", workloads, 1), ("--events", events, 2)):
@@ -215,7 +214,7 @@ def _simulate5(
     from rebat.engine.batsim5 import Engine5
     from rebat.models.failures.events import machine_events_in, read_event_file, read_texts
     from rebat.runs.batsim5_files import write_batsim5_files
-    from rebat.wire.remote5 import DEADLOCKED, Batsim5Abort, greet, run_remote5
+    from rebat.wire.conversation import greet, run_remote
     from rebat.workloads.batsim5_json import with_failing_parts
     from rebat.workloads.load import load_workload
 
@@ -249,10 +248,9 @@ def _simulate5(
         )
         prefix = export or "out/"
         try:
-            run_remote5(engine, ask, on_progress)
-        except Batsim5Abort as error:
-            if error.exit_status == DEADLOCKED:
-                write_batsim5_files(prefix, engine, outages, schedule=False)
+            run_remote(engine, ask, on_progress)
+        except Deadlock:
+            write_batsim5_files(prefix, engine, outages, schedule=False)
             raise
     return write_batsim5_files(prefix, engine, outages)
 
@@ -260,7 +258,7 @@ def _simulate5(
 def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
     """Return the options of the engine. Options in ``more`` take precedence."""
     from rebat.core.units import to_us
-    from rebat.engine.options import EngineOptions
+    from rebat.engine.engine import EngineOptions
 
     given = {
         "dynamic_jobs": options["enable_dynamic_jobs"],
@@ -278,7 +276,7 @@ def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
 
 def _n_nodes(options: dict[str, Any], jobs: list[Workload], facts: PlatformFacts | None) -> int:
     """Return the number of hosts. Warn if the platform and the workload have different numbers."""
-    from rebat.wire.workload_ids import other_machine
+    from rebat.wire.conversation import other_machine
 
     if options["nodes"]:
         return int(options["nodes"])
@@ -314,13 +312,7 @@ def _platform(path: Path | None) -> PlatformFacts | None:
 
 
 def _speed_flops(facts: PlatformFacts | None, jobs: list[Workload], path: str) -> float:
-    """Return the speed of the hosts. Without a platform it is 1 Gf, with a note if a profile computes.
-
-    Raises
-    ------
-    InputError
-        If the hosts have different speeds, and a profile computes.
-    """
+    """Return the speed of the hosts. Without a platform it is 1 Gf, with a note if a profile computes."""
     if facts is None:
         from rebat.console.output import print_remarks
         from rebat.library.remarks import of_speed

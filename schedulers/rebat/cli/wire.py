@@ -14,7 +14,7 @@ from rebat.cli.types import FILE, PROTOCOL
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rebat.wire.checking import Checked
+    from rebat.wire.recording import Checked
 
 MOST = 20
 """Maximum number of problems that are printed."""
@@ -48,7 +48,7 @@ def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
       rebat serve --policy sfsj --record talk.jsonl
       rebat wire check talk.jsonl
     """
-    from rebat.wire.checking import check_frames, read_frames
+    from rebat.wire.recording import check_frames, read_frames
 
     rows = list(check_frames(read_frames(conversation), protocol))
     if not rows:

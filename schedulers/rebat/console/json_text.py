@@ -20,11 +20,6 @@ def json_text(value: Any) -> str:
       "low": null,
       "n": 3
     }
-
-    Raises
-    ------
-    TypeError
-        If JSON cannot represent a value.
     """
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
 

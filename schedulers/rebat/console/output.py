@@ -40,14 +40,7 @@ def print_remarks(remarks: Iterable[tuple[str, str]]) -> None:
 
 
 def print_result(text: str, saved: str) -> None:
-    """Print a result on standard output. If this fails, the error states where it is ``saved``.
-
-    Raises
-    ------
-    Unprinted
-        If standard output cannot be written. If the reader closed the pipe, `main` handles the
-        error instead.
-    """
+    """Print a result on standard output. If this fails, the error states where it is ``saved``."""
     try:
         click.echo(text)
     except BrokenPipeError:

@@ -170,15 +170,10 @@ def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
     """Return the additional fields in a value of ``extra_data``.
 
     If the value is a text other than a JSON object, or if it is an object with a reserved key, it
-    becomes the field ``extra_data``.
+    becomes the field ``extra_data``. Batsim rejects values of other types.
 
     >>> unpacked('{"user": "u1"}', ()), unpacked("text", ()), unpacked("", ())
     ({'user': 'u1'}, {'extra_data': 'text'}, {})
-
-    Raises
-    ------
-    InputError
-        If the value has another type. Batsim rejects such values.
     """
     if value is None or value == "":
         return {}

@@ -76,6 +76,46 @@ class SetMetadata(Decision, frozen=True):
     metadata: str
 
 
+# ---- decisions that only Batsim 5 accepts; rebat's schedulers do not use them
+
+
+class PeriodicCall(Decision, frozen=True):
+    """Request a message at every multiple of a period since time 0."""
+
+    name: str
+    period_us: int
+    offset_us: int = 0
+    n_periods: int | None = None
+    """Number of calls. If None, calls continue until `StopCall`."""
+
+
+class StopCall(Decision, frozen=True):
+    """End a periodic call."""
+
+    name: str
+
+
+class StopSimulation(Decision, frozen=True):
+    """End the simulation immediately."""
+
+
+class ChangePowerState(Decision, frozen=True):
+    """Change the power state of nodes."""
+
+    nodes: NodeSet
+    state: int = 0
+
+
+class SwitchNodes(Decision, frozen=True):
+    """Turn nodes on or off."""
+
+    nodes: NodeSet
+    state: str = ""
+
+
+# ---- replies
+
+
 class Reply(msgspec.Struct, frozen=True):
     """Answer of the scheduler to one message."""
 

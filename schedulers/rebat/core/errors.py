@@ -11,9 +11,6 @@ from typing import Any
 class RebatError(Exception):
     """Base class of all errors that rebat raises intentionally. The error text is a single line."""
 
-    exit_status = 2
-    """Exit status of a command that ends with this error."""
-
 
 class InputError(RebatError):
     """Invalid input: a file, an option, or a message of the simulator or scheduler.
@@ -46,7 +43,11 @@ class InputError(RebatError):
 
 
 class BatsimAbort(RebatError):
-    """A decision at which a real Batsim would have aborted (exit status 134)."""
+    """A decision at which a real Batsim would have aborted."""
+
+
+class Deadlock(BatsimAbort):
+    """Jobs wait, but no event is left. A real Batsim would have ended without their results."""
 
 
 class PolicyError(RebatError):

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of the engine. Each attempt is a separate job, because Batsim has no attempts."""
+"""Jobs of the engine: static, registered and ended ones.
+
+Each attempt is a separate job, because Batsim has no attempts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -11,6 +15,7 @@ import msgspec
 
 from rebat.core.attempts import job_name
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Schema, Table, fields
@@ -22,8 +27,8 @@ WALLTIME = "COMPLETED_WALLTIME_REACHED"
 KILLED = "COMPLETED_KILLED"
 REJECTED = "REJECTED"
 
-
 NO_LEGS: Iterator[int] = iter(())
+Profiles = dict[str, dict[str, Any]]
 
 
 class EndedJob(msgspec.Struct, gc=False, array_like=True):
@@ -44,16 +49,16 @@ class EndedJob(msgspec.Struct, gc=False, array_like=True):
     """Whether the scheduler registered the job during the simulation."""
 
 
+_fields_of = attrgetter(*EndedJob.__struct_fields__)
+
+
 class EngineJob(EndedJob, gc=False, kw_only=True):
     """A Batsim job, static or registered by the scheduler, until its end."""
 
     submission: Job | dict[str, Any] | None = None
-    """Content of the submission event: the job, or the JSON of a registered job.
-
-    It is None after the event has been sent.
-    """
+    """The job, or the JSON of a registered job, until the submission event has been sent."""
     return_code: int = 0
-    profiles: dict[str, dict[str, Any]] = {}
+    profiles: Profiles = {}
     """The profile of the job with its parts, even if Batsim has deleted them.
 
     Several jobs may share this dictionary.
@@ -69,13 +74,9 @@ class EngineJob(EndedJob, gc=False, kw_only=True):
         """Whether the job has started and not ended."""
         return self.start_us >= 0 and not self.state
 
-
-_fields_of = attrgetter(*EndedJob.__struct_fields__)
-
-
-def ended(job: EngineJob) -> EndedJob:
-    """Return the record of a job that ended."""
-    return EndedJob(*_fields_of(job))
+    def ended(self) -> EndedJob:
+        """Return the record of the job after its end."""
+        return EndedJob(*_fields_of(self))
 
 
 def again(job: EndedJob, place: int) -> EngineJob:
@@ -84,7 +85,6 @@ def again(job: EndedJob, place: int) -> EngineJob:
 
 
 def _ended(columns: Mapping[str, Sequence[Any]]) -> Iterator[EndedJob]:
-    """Yield the jobs of rows."""
     pairs = zip(columns["workload"], columns["name"], strict=True)
     named = {
         **columns,
@@ -118,8 +118,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
     workload, _, name = job_id.partition("!")
     if not workload or not name:
         raise InputError("a job id must be 'workload!name'", f"job {job_id!r}")
-    values = {key: fields.get(key) for key in ("res", "subtime", "profile")}
-    n_nodes, subtime, profile = values["res"], values["subtime"], values["profile"]
+    n_nodes, subtime, profile = (fields.get(key) for key in ("res", "subtime", "profile"))
     walltime = fields.get("walltime", -1)
     if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
         raise InputError(f"res is {n_nodes!r}", f"job {job_id}", "a whole number of at least 1")
@@ -141,43 +140,82 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
     )
 
 
-def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """Return the progress of a job in the form that a message JOB_KILLED contains.
+def progress(
+    profiles: Profiles, name: str, elapsed_us: int, repetitions: bool = False
+) -> dict[str, Any]:
+    """Return the progress of a killed job as in Batsim's message, including its current part.
 
-    For composed profiles, it includes the progress of the current part.
+    Batsim 4 counts the parts of all repetitions of a composed profile. With ``repetitions``, the
+    result contains the repetition and the part within it, as in Batsim 5.
     """
     profile = profiles[name]
     if profile["type"] != "composed":
         total = duration_us(profiles, name)
         return {"profile_name": name, "progress": elapsed_us / total if total else 1.0}
-    parts = profile["seq"] * int(profile.get("repeat", 1))
-    index = 0
-    while index < len(parts) - 1 and elapsed_us >= duration_us(profiles, parts[index]):
-        elapsed_us -= duration_us(profiles, parts[index])
-        index += 1
-    return {
-        "profile_name": name,
-        "current_task_index": index,
-        "current_task": progress(profiles, parts[index], elapsed_us),
-    }
-
-
-def sequence_progress(
-    profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int
-) -> dict[str, Any]:
-    """Return a job's progress as in Batsim 5, with the repetition of each nested sequence."""
-    profile = profiles[name]
-    if profile["type"] != "composed":
-        return progress(profiles, name, elapsed_us)
     lengths = [duration_us(profiles, part) for part in profile["seq"]]
-    repetition = min(elapsed_us // sum(lengths), int(profile.get("repeat", 1)) - 1)
-    left_us, index = elapsed_us - repetition * sum(lengths), 0
+    repetition, index = int(profile.get("repeat", 1)) - 1, 0
+    if total := sum(lengths):
+        repetition = min(elapsed_us // total, repetition)
+    left_us = elapsed_us - repetition * total
     while index < len(lengths) - 1 and left_us >= lengths[index]:
         left_us -= lengths[index]
         index += 1
-    return {
-        "profile_name": name,
-        "current_repetition": repetition,
-        "current_task_index": index,
-        "current_task": sequence_progress(profiles, profile["seq"][index], left_us),
-    }
+    place = (
+        {"current_repetition": repetition, "current_task_index": index}
+        if repetitions
+        else {"current_task_index": repetition * len(lengths) + index}
+    )
+    part = progress(profiles, profile["seq"][index], left_us, repetitions)
+    return {"profile_name": name, **place, "current_task": part}
+
+
+# ---- static jobs
+
+Placed = tuple[str, Job]
+"""The name of a workload, and one of its jobs."""
+
+_CHUNK = 4096
+
+
+class StaticJobs:
+    """The jobs of all workloads. There may be millions, so job objects are created on access.
+
+    The attribute ``n`` is the number of jobs.
+    """
+
+    def __init__(self) -> None:
+        self._workloads: list[tuple[str, Jobs]] = []
+        self.n = 0
+
+    def add(self, workload: str, jobs: Jobs) -> None:
+        """Add the jobs of a workload with this name."""
+        self._workloads.append((workload, jobs))
+        self.n += len(jobs)
+
+    def groups(self) -> Iterator[list[Placed]]:
+        """Yield the jobs of each submission time, ordered by id as text, as Batsim does."""
+        for _, same in groupby(self._in_order(), lambda placed: placed[1].submit_us):
+            yield [*same]
+
+    def _in_order(self) -> Iterator[Placed]:
+        order = submission_order(self._workloads)
+        for first in range(0, self.n, _CHUNK):
+            yield from map(self._at, order[first : first + _CHUNK].tolist())
+
+    def find(self, job_id: str) -> Placed | None:
+        """Return the job with an id such as ``w0!12``, or None if there is none.
+
+        The first call takes time proportional to the number of jobs.
+        """
+        name, _, own = job_id.partition("!")
+        for workload, jobs in self._workloads:
+            if workload == name and (row := jobs.ids.position(own)) is not None:
+                return workload, jobs.at(row)
+        return None
+
+    def _at(self, row: int) -> Placed:
+        for workload, jobs in self._workloads:
+            if row < len(jobs):
+                return workload, jobs.at(row)
+            row -= len(jobs)
+        raise IndexError(row)

@@ -69,11 +69,6 @@ class Episodes:
         Length of a window in seconds. If None, the window is the entire workload.
     own_checkpoints : bool
         Whether jobs of a workload that has checkpoints keep these checkpoints.
-
-    Raises
-    ------
-    InputError
-        If a workload cannot be read or has no jobs, or if options contradict each other.
     """
 
     def __init__(
@@ -163,13 +158,7 @@ class EpisodeSetting(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
-        """Return the settings.
-
-        Raises
-        ------
-        InputError
-            If the scheduler does not make this decision, or if the number of candidates is invalid.
-        """
+        """Return the settings."""
         check_candidates(n_candidates)
         return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
 

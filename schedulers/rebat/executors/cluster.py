@@ -31,16 +31,7 @@ LOGS = "jobs"
 def on_cluster(
     system: System, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Yield outcomes as they complete, from workers in the jobs of a batch system.
-
-    Raises
-    ------
-    InputError
-        If the batch system or dask-jobqueue is missing, or if the batch system rejects a job.
-    RebatError
-        If all jobs end before their workers connect, or if the cluster is lost. Completed outcomes
-        are kept.
-    """
+    """Yield outcomes as they complete, from workers in the jobs of a batch system."""
     _check(system, resources)
     from distributed import Client
 

@@ -45,13 +45,7 @@ class Crew:
         self.reported_status = (0, "")
 
     def begin(self, n_jobs: int) -> None:
-        """Submit the jobs.
-
-        Raises
-        ------
-        InputError
-            If the batch system rejects a job. The error contains the message of the batch system.
-        """
+        """Submit the jobs."""
         self.n_lacking = n_jobs
         if refused := self._submit():
             raise InputError(refused, f"executor {self.system.name}")
@@ -70,13 +64,7 @@ class Crew:
         self.cluster.sync(all_cancelled)
 
     def watch(self) -> None:
-        """Check the workers, look for missing jobs in the queue, and replace ended jobs.
-
-        Raises
-        ------
-        RebatError
-            If all jobs ended before their workers connected.
-        """
+        """Check the workers, look for missing jobs in the queue, and replace ended jobs."""
         names = {str(worker.name) for worker in list(self.cluster.scheduler.workers.values())}
         self._note_reported(names)
         if len(names) >= self.per_job * (len(self.jobs) + self.n_lacking):

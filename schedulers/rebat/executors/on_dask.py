@@ -28,15 +28,7 @@ WATCH_S = 1.0
 def on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Yield outcomes as they complete, from an existing Dask cluster or a new local cluster.
-
-    Raises
-    ------
-    InputError
-        If Dask is not installed, or if the cluster cannot be reached.
-    RebatError
-        If the cluster is lost. Completed outcomes are kept.
-    """
+    """Yield outcomes as they complete, from an existing Dask cluster or a new local cluster."""
     with _client(min(resources.workers, max(len(tasks), 1)), resources.address) as client:
         yield from outcomes(client, tasks, work, lost)
 

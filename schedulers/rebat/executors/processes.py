@@ -48,13 +48,7 @@ class _Worker(Generic[T]):
         self.tries = 0
 
     def give(self, task: T, tries: int) -> None:
-        """Send a task. (If the worker is dead, this is detected when its answer is read.)
-
-        Raises
-        ------
-        InputError
-            If the task contains an object that no other process can read.
-        """
+        """Send a task. (If the worker is dead, this is detected when its answer is read.)"""
         from rebat.executors.by_value import by_value
 
         self.task, self.tries = task, tries

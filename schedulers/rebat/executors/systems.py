@@ -106,13 +106,7 @@ def queued(system: System) -> dict[str, str] | None:
 
 
 def jobqueue() -> Any:
-    """Import dask-jobqueue. Restore the handler of Ctrl-C, because the import replaces it.
-
-    Raises
-    ------
-    ImportError
-        If dask-jobqueue is not installed.
-    """
+    """Import dask-jobqueue. Restore the handler of Ctrl-C, because the import replaces it."""
     before = signal.getsignal(signal.SIGINT)
     import dask_jobqueue
 

@@ -152,13 +152,7 @@ METADATA: dict[str, dict[str, str | None]] = {
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure in the format of the file's suffix, atomically.
-
-    Raises
-    ------
-    InputError
-        If the suffix is not one of `METADATA`.
-    """
+    """Write a figure in the format of the file's suffix, atomically."""
     form = path.suffix.lower().removeprefix(".")
     if form not in METADATA:
         expected = f"a file name that ends in .{', .'.join(METADATA)}"

@@ -18,10 +18,8 @@ def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path)
 
     Parameters
     ----------
-    comparison : Comparison
     labels : (str, str)
         Names of A and B.
-    path : Path
     """
     starts, waits = (
         (us := comparison.times_us[name]).T[~np.isnan(us).any(axis=0)] / US_PER_S

@@ -48,11 +48,6 @@ def flagship_figure(ledgers: Mapping[str, Ledger], job: str) -> Any:
 
     The first panel of a policy shows the nodes of the job over time. The second panel shows the
     cumulative time of everything except kept work.
-
-    Raises
-    ------
-    InputError
-        If no job has this id.
     """
     histories = {name: job_parts(ledger, job) for name, ledger in ledgers.items()}
     end_s = max((to_s(parts[-1].end_us) for parts in histories.values() if parts), default=1.0)

@@ -50,7 +50,6 @@ def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, s
     ----------
     ledgers : mapping
         Ledgers by policy.
-    n_nodes : int
     words : mapping
         For each reason of a stop, the text to write. Other reasons are not shown.
     """

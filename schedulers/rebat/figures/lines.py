@@ -42,7 +42,6 @@ def lines_figure(panels: Sequence[Panel], axis: str, is_time: bool) -> Any:
 
     Parameters
     ----------
-    panels : sequence of Panel
     axis : str
         The parameter, without unit.
     is_time : bool

@@ -29,7 +29,6 @@ def torus_instant(
 
     Parameters
     ----------
-    extents : sequence of int
     owner : int64 array, shape (units,)
         The number of the job on each unit, `FREE` or `DOWN`. Each job has a colour. Free units are
         white, and down units are black.

@@ -60,13 +60,7 @@ def python_spelling(text: str) -> str:
 
 
 def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
-    """Reject options that have no effect, and durations below a microsecond.
-
-    Raises
-    ------
-    InputError
-        If an option has no effect, or a duration is too short.
-    """
+    """Reject options that have no effect, and durations below a microsecond."""
     if options.law is not None:
         _check_with_law(options, options.law, used)
     elif options.mtbf is None:
@@ -97,13 +91,7 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
 
 
 def check_preparation(options: ScenarioOptions, used: UsedOptions) -> None:
-    """Reject options that have no effect if a workload is prepared, but not run.
-
-    Raises
-    ------
-    InputError
-        If an option has no effect, or a duration is too short.
-    """
+    """Reject options that have no effect if a workload is prepared, but not run."""
     check_options(options, used)
     if options.checkpoint not in WITH_MTBF:
         _reject(["mtbf"], used, "--checkpoint young-daly as well")

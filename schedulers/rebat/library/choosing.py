@@ -21,11 +21,6 @@ def chosen(policies: Policies, many: bool) -> list[Any]:
 
     ``many`` states whether there are several seeds. In this case, worker processes must be able to
     load presets by name.
-
-    Raises
-    ------
-    InputError
-        If a policy is invalid or given twice, or if workers cannot load a preset.
     """
     requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
     if not requested:

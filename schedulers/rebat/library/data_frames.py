@@ -32,11 +32,6 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
         Number of nodes of the machine.
     name : str
         Name of the workload.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or a value is invalid. The error names the job.
     """
     missing = [column for column in REQUIRED if column not in table.columns]
     if missing:

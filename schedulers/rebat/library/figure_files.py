@@ -47,11 +47,6 @@ class FigureFiles(msgspec.Struct, frozen=True):
             Text before the name of a setting in errors: ``--`` on the command line.
         expected : str
             The kind of result that the settings need, for error messages.
-
-        Raises
-        ------
-        InputError
-            If a setting has no effect, or the window is invalid.
         """
         for name in ("gantt", "flagship"):
             if getattr(self, name) is not None and not (self.drawn and single):

@@ -304,11 +304,6 @@ def goodput(
         Number of simulations.
     failures : int
         Expected number of failures in each simulation.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
     """
     stages = {"detect": detect, "diagnose": diagnose, "reschedule": reschedule, "init": init}
     case = TrainingCase(

@@ -62,13 +62,7 @@ def page(
 
 
 def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, Any]) -> Page:
-    """Return the page of ``rebat view`` for several runs. ``source`` describes their workload.
-
-    Raises
-    ------
-    InputError
-        If there are more policies than the page can show.
-    """
+    """Return the page of ``rebat view`` for several runs. ``source`` describes their workload."""
     from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
     from rebat.figures.runs import timelines_of
 

@@ -161,13 +161,7 @@ class RecordedOrigin(msgspec.Struct, frozen=True):
 
 
 def read_origin(folder: Path) -> RecordedOrigin:
-    """Read the provenance of a result that a command wrote.
-
-    Raises
-    ------
-    InputError
-        If provenance.json is missing or invalid, or if a script wrote the result.
-    """
+    """Read the provenance of a result that a command wrote."""
     path = folder / PROVENANCE
     try:
         content = path.read_bytes()

@@ -43,7 +43,6 @@ def recorded_result(
 
     Parameters
     ----------
-    schedule : RecordedSchedule
     form : str
         Format of the record.
     record : Path
@@ -52,11 +51,6 @@ def recorded_result(
         The file of the workload.
     events : Path, optional
         The record of node events.
-
-    Raises
-    ------
-    InputError
-        If the record or the events cannot be read.
     """
     run = recorded_run(schedule)
     shared = n_sharing(run)

@@ -19,7 +19,6 @@ def comparison_record(result: Result, columns: Sequence[str], out: Path) -> dict
 
     Parameters
     ----------
-    result : Result
     columns : list of str
         Metrics as in `Result.compare`. If empty, all metrics of comparison.csv.
     out : Path
@@ -30,11 +29,6 @@ def comparison_record(result: Result, columns: Sequence[str], out: Path) -> dict
     dict
         ``verdict`` (sentences), ``seeds`` (number of seeds), ``policies``, ``metrics`` (see
         `metric_record`), ``failed`` (reason by policy), ``out``.
-
-    Raises
-    ------
-    InputError
-        If a metric is unknown.
     """
     chosen = columns_of(columns, result.seeds.metrics)
     many = len(result.seeds.seeds) > 1
@@ -55,7 +49,6 @@ def metric_record(row: MetricRow, many: bool) -> dict[str, Any]:
 
     Parameters
     ----------
-    row : MetricRow
     many : bool
         Whether there are several seeds.
 

@@ -167,10 +167,8 @@ def of_record_end(
 
     Parameters
     ----------
-    file : str
     mtbf_s, last_s : float
         MTBF of the record, and the time of its last event.
-    workload : Workload
     begin_s : float
         Time of the record at which the workload begins.
     option : str

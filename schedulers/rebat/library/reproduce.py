@@ -111,11 +111,6 @@ class Repetition(msgspec.Struct, frozen=True):
         ----------
         out : Path, optional
             Folder in which the new result is kept (default: it is deleted).
-
-        Raises
-        ------
-        InputError
-            If the command writes no result.
         """
         with tempfile.TemporaryDirectory() as scratch:
             folder = (out or Path(scratch) / "out").absolute()
@@ -137,11 +132,6 @@ def repetition(out: Path, inputs: Path | None = None) -> Repetition:
     inputs : Path, optional
         Folder with inputs, which can have any names. If an input is missing or changed at its
         recorded path, rebat searches this folder for a file with the recorded hash.
-
-    Raises
-    ------
-    InputError
-        If an input is missing, or the folder contains no provenance of a command.
     """
     origin = read_origin(out)
     return Repetition(out, origin, list(_located(origin.inputs, inputs)))

@@ -19,13 +19,7 @@ from rebat.session.session import Session
 
 
 def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node: int) -> Result:
-    """Compare the simulations of several policies (one each) from their completed sessions.
-
-    Raises
-    ------
-    InputError
-        If the simulations had different workloads or machines.
-    """
+    """Compare the simulations of several policies (one each) from their completed sessions."""
     facts = [_facts(session) for session in sessions]
     for policy, fact in zip(policies, facts, strict=True):
         if fact != facts[0]:

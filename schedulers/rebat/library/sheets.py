@@ -35,13 +35,7 @@ OTHERS_IN = "comparison.csv or --all-metrics"
 
 
 def check_table(columns: Sequence[str], all_metrics: bool) -> None:
-    """Check the options of a table before the runs.
-
-    Raises
-    ------
-    InputError
-        If a metric is unknown, or if ``all_metrics`` has no effect.
-    """
+    """Check the options of a table before the runs."""
     if columns and all_metrics:
         raise InputError("has no effect", "--all-metrics", "no --columns")
     for text in columns:

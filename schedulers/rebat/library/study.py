@@ -107,15 +107,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def run(self) -> Result:
-        """Run all policies, with progress on standard error.
-
-        Raises
-        ------
-        InputError
-            If the input is invalid.
-        PolicyError
-            If all policies fail or, with several seeds, if any run fails.
-        """
+        """Run all policies, with progress on standard error."""
         with compiling_notice():
             return self._seeds() if self.many.many else self._once()
 
@@ -197,11 +189,6 @@ def study(
 
     ``command`` is the command line that is recorded with the result. With ``explain``, the runs
     record their plans.
-
-    Raises
-    ------
-    InputError
-        If options contradict each other or have no effect, or if a file cannot be read.
     """
     many.check()
     if explain and many.many:

@@ -34,13 +34,7 @@ def runs_in(path: Path) -> list[Path]:
 
 
 def compared_summaries(folders: Sequence[Path]) -> str:
-    """Return the verdict and the table of several runs, with changes relative to the first run.
-
-    Raises
-    ------
-    InputError
-        If a summary is invalid, or the machines differ.
-    """
+    """Return the verdict and the table of several runs, with changes relative to the first run."""
     summaries = {name: _summary(folder) for name, folder in _named(folders).items()}
     sizes = {name: summary.n_nodes for name, summary in summaries.items()}
     if len(set(sizes.values())) > 1:

@@ -73,13 +73,7 @@ FIELDS: Fields = {
 
 
 def read_alcf(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
-    """Read a job log, plain or .gz. The dates in the file are in ``zone``.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or the file contains no job.
-    """
+    """Read a job log, plain or .gz. The dates in the file are in ``zone``."""
     problems = Problems(str(path), strict)
     columns = partial(required_columns, required=REQUIRED, optional=OPTIONAL)
     rows = read_rows(csv_blocks(path, columns, problems), FIELDS, zone, problems)

@@ -82,11 +82,6 @@ def jobs_of(table: Rows) -> JoinedJobs:
     If an attempt (equal submission and start) has several records, the latest is used: a record
     with a final state, and then the one with the latest end. A RESIZING record belongs to the
     attempt in the next record.
-
-    Raises
-    ------
-    InputError
-        If two users have jobs with the same id at the same time.
     """
     import pandas as pd
 

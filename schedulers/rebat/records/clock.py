@@ -30,13 +30,7 @@ _STEP_S = 900
 
 
 def zone_of(name: str | None, where: str | None = None) -> tzinfo:
-    """Return the time zone with this name. None means UTC.
-
-    Raises
-    ------
-    InputError
-        If the zone is unknown.
-    """
+    """Return the time zone with this name. None means UTC."""
     try:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError):
@@ -68,11 +62,6 @@ class Clock:
         """Return a Unix time, or a date in ISO 8601, in seconds since the Unix epoch.
 
         Unset times and the Unix time 0 are NaN.
-
-        Raises
-        ------
-        InputError
-            If the text is no time after 1970.
         """
         if text in unset:
             return math.nan
@@ -150,11 +139,6 @@ def check_same_clock(files: Sequence[tuple[str, set[TimeKind]]], zone: str | Non
         Path of each file, and the kinds of its times.
     zone : str, optional
         Time zone that the user chose for local times.
-
-    Raises
-    ------
-    InputError
-        If a file has local times, another has Unix times, and the zone is unknown.
     """
     if zone is not None:
         return

@@ -38,11 +38,6 @@ def detected(path: Path) -> str | None:
 
     A file whose name ends in .swf is a trace. All other formats are detected by the names of their
     columns, or by their values.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
     """
     if Path(path.name.removesuffix(".gz")).suffix.lower() == ".swf":
         return SWF

@@ -47,12 +47,6 @@ def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
     zone : str, optional
         Time zone of the midnight that is time 0 for Unix times (default: UTC).
-
-    Raises
-    ------
-    InputError
-        If columns are missing, if more than a tenth of the rows is invalid (the error names the
-        first), or if the table has no failures.
     """
     problems = Problems(str(path), strict)
     columns = partial(required_columns, required=PLAIN_COLUMNS)

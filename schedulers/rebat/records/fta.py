@@ -70,12 +70,6 @@ def read_fta(path: Path, platform: int | None = None, strict: bool = False) -> R
         The platform_id. It is required if the table has several platforms.
     strict : bool
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
-
-    Raises
-    ------
-    InputError
-        If more than a tenth of the rows is invalid (the error names the first), if the table has
-        several platforms and ``platform`` is not set, or if it has no outages.
     """
     problems, layout = (
         Problems(str(path), strict),

@@ -36,13 +36,7 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?\Z")
 
 
 def check_list(text: str) -> int:
-    """Return an upper bound on the number of names in a list.
-
-    Raises
-    ------
-    InputError
-        If the text is not a list of node names, or if the list has too many names.
-    """
+    """Return an upper bound on the number of names in a list."""
     total = 0
     for item in _SPLIT.split(text.strip(",")):
         if not _ITEM.match(item):

@@ -194,13 +194,7 @@ def _others(choices: Sequence[str], how: str) -> str:
 
 
 def of_cluster(table: Rows, cluster: str | None) -> Rows:
-    """Return the rows of a cluster. With None, check that all node names are of one cluster.
-
-    Raises
-    ------
-    InputError
-        If the cluster has no row, or a node name is in several clusters.
-    """
+    """Return the rows of a cluster. With None, check that all node names are of one cluster."""
     clusters = table.text("cluster")
     names = sorted(set(clusters.tolist()) - {""})
     if cluster is not None:
@@ -229,11 +223,6 @@ def check_clusters(lists: Mapping[str, set[str]], where: str) -> None:
         Lists of node names by cluster.
     where : str
         Path of the file.
-
-    Raises
-    ------
-    InputError
-        If a name is in two clusters.
     """
     clusters: dict[str, str] = {}
     for cluster, texts in sorted(lists.items()) if len(lists) > 1 else ():

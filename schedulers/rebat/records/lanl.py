@@ -61,12 +61,6 @@ def read_lanl(path: Path, system: int | None, strict: bool = False) -> Rows:
         Number of the system. It may be None if the file has only one system.
     strict : bool
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
-
-    Raises
-    ------
-    InputError
-        If columns are missing, if more than a tenth of the rows is invalid (the error names the
-        first), or if the system has no failures (the error lists the systems with failures).
     """
     problems, dropped, systems = Problems(str(path), strict), Counter[str](), set[str]()
 

@@ -230,13 +230,7 @@ class TableMapping(Struct, frozen=True, kw_only=True):
 def required_columns(
     header: Sequence[str], where: str, required: Sequence[str], optional: Sequence[str] = ()
 ) -> list[str]:
-    """Return the columns to read from a table with this header.
-
-    Raises
-    ------
-    InputError
-        If a required column is missing, or if the header contains a column several times.
-    """
+    """Return the columns to read from a table with this header."""
     missing = [name for name in required if name not in header]
     if missing:
         expected = f"the columns {', '.join(required)}"
@@ -263,13 +257,7 @@ def shipped_mappings() -> dict[str, Path]:
 
 
 def open_mapping(name: str | Path) -> TableMapping:
-    """Read a mapping. ``name`` is the name of an included mapping, or a TOML file.
-
-    Raises
-    ------
-    InputError
-        If the mapping does not exist or is invalid; the message names the file and the key.
-    """
+    """Read a mapping. ``name`` is the name of an included mapping, or a TOML file."""
     path = located(Path(name), KIND, ENDING)
     try:
         return mapping_of(_toml(path))
@@ -283,11 +271,6 @@ def detected_mapping(header: Sequence[str]) -> str | None:
 
     A mapping fits if the header has its required columns and the columns of ``detect``. Return None
     if no mapping fits.
-
-    Raises
-    ------
-    InputError
-        If several mappings fit.
     """
     present = set(header)
     fits = [name for name in shipped_mappings() if _identifying(name) <= present]

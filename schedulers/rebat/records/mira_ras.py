@@ -69,12 +69,6 @@ def read_mira_ras(path: Path, strict: bool = False) -> Rows:
     strict : bool
         Whether the first invalid event is an error. Otherwise invalid events are dropped and
         counted.
-
-    Raises
-    ------
-    InputError
-        If the number of events differs from line 1, or if more than a tenth of the events is
-        invalid (the error names the first).
     """
     problems = Problems(str(path), strict)
     with opened(path) as text:
@@ -116,13 +110,7 @@ def _stated_count(line: str, where: str) -> int:
 
 
 def read_periods(path: Path) -> Rows:
-    """Read maintenance periods in ALCF's format: lines ``START,END`` with dates.
-
-    Raises
-    ------
-    InputError
-        If a period is invalid (the error names file and line), or the file has no periods.
-    """
+    """Read maintenance periods in ALCF's format: lines ``START,END`` with dates."""
     problems = Problems(str(path), strict=True)
     blocks = csv_blocks(path, lambda header, _: header, problems, CsvLayout(names=("START", "END")))
     rows = read_outages(blocks, PERIODS, problems, ends=True)

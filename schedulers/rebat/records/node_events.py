@@ -117,19 +117,12 @@ def read_node_events(
 
     Parameters
     ----------
-    path : Path
     zone : tzinfo
         Time zone of local times.
     strict : bool
         Whether the first invalid line is an error.
     cluster : str, optional
         Read only the events of this cluster (column Cluster).
-
-    Raises
-    ------
-    InputError
-        If the file is not the output of ``sacctmgr -P show event``, if more than a tenth of the
-        rows is invalid, or if a node name occurs in several clusters.
     """
     where = str(path)
     problems = Problems(where, strict)

@@ -31,11 +31,6 @@ def read_outages(
 
     Rows without a begin are invalid, as are rows that end before they begin, and with ``ends`` rows
     without an end.
-
-    Raises
-    ------
-    InputError
-        If more than a tenth of the rows is invalid. The error names the first.
     """
     rows = read_rows(blocks, fields, zone, problems, check_ids=False)
     down, up = (rows.column(name) for name in ("down", "up"))

@@ -75,11 +75,6 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     An E record ends a job. An R record ends an attempt. A job whose last record is an S record is
     still running. A job with only a Q record never started. Records of an entire array of jobs are
     dropped. Times are Unix times, so ``zone`` is not used.
-
-    Raises
-    ------
-    InputError
-        If the file contains no job.
     """
     problems, log = Problems(str(path), strict), _Log()
     with opened(path) as text:

@@ -120,17 +120,11 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
 
     Parameters
     ----------
-    path : Path
     zone : tzinfo
         Time zone of local times. Unix times need no zone.
     strict : bool
         Whether the first invalid line is an error. Otherwise, invalid lines are dropped and
         counted.
-
-    Raises
-    ------
-    InputError
-        If the file is not the output of sacct, or if required columns are missing.
     """
     problems, dropped = Problems(str(path), strict), Counter[str]()
     with opened(path) as text:
@@ -306,13 +300,7 @@ def _in_autumn(
 
 
 def json_rows(lines: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number and the fields of each job, with names as in parsable output.
-
-    Raises
-    ------
-    InputError
-        If the text is not the output of ``sacct --json``.
-    """
+    """Yield the number and the fields of each job, with names as in parsable output."""
     try:
         document = msgspec.json.decode("".join(lines))
     except (msgspec.DecodeError, RecursionError) as error:

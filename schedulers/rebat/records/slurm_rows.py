@@ -46,13 +46,7 @@ class Row(NamedTuple):
 
 
 def header_of(line: str, where: str, expected: str = "column names") -> tuple[str, list[str]]:
-    """Return the delimiter and the lower-case column names of a header line.
-
-    Raises
-    ------
-    InputError
-        If the line is not the header of parsable output.
-    """
+    """Return the delimiter and the lower-case column names of a header line."""
     match = _HEAD.match(line)
     if not match:
         raise InputError("is not a header with column names", f"{where}:1", expected)

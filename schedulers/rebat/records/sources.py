@@ -52,11 +52,6 @@ def opened(path: Path) -> AbstractContextManager[IO[str]]:
     """Open a text file, plain, .gz or .xz, without conversion of line ends.
 
     Bytes that are not UTF-8 are replaced.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
     """
     return open_text(path, newline="\n", errors="replace")
 
@@ -68,7 +63,6 @@ def without(
 
     Parameters
     ----------
-    blocks : iterable of Block
     reasons : callable
         Return for each row of a block the reason why it is left out, or an empty text.
     dropped : Counter
@@ -115,11 +109,6 @@ def regular(path: Path) -> Iterator[Path]:
     """Yield a path that can be read several times. A pipe is copied to a temporary file first.
 
     Errors name the pipe, not the temporary file.
-
-    Raises
-    ------
-    InputError
-        If the pipe cannot be read.
     """
     if not path.exists() or path.is_file():
         yield path
@@ -143,13 +132,7 @@ def regular(path: Path) -> Iterator[Path]:
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a table, detected from its first bytes.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    """
+    """Return the kind of a table, detected from its first bytes."""
     try:
         opener = OPENERS.get(path.suffix, open)
         with opener(path, "rb") as file:
@@ -174,13 +157,7 @@ def header_of(path: Path) -> list[str]:
 
 
 def table_blocks(path: Path, mapping: TableMapping, problems: Problems) -> Iterator[Block]:
-    """Yield the rows of a table in blocks, with only the columns of the mapping.
-
-    Raises
-    ------
-    InputError
-        If the file is broken, or a column is missing.
-    """
+    """Yield the rows of a table in blocks, with only the columns of the mapping."""
     kind = kind_of(path)
     if kind == CSV:
         yield from csv_blocks(path, mapping.present, problems, mapping.csv)
@@ -215,14 +192,6 @@ def csv_blocks(
         missing.
     problems : Problems
         Receives rows with too few or too many fields.
-    layout : CsvLayout
-
-    Rows that repeat the header are left out.
-
-    Raises
-    ------
-    InputError
-        If the file is not CSV.
     """
     with open_text(path, newline="") as text:
         reader = csv.reader(text, delimiter=layout.delimiter)
@@ -272,19 +241,12 @@ def word_blocks(
 
     Parameters
     ----------
-    path : Path
     names : sequence of str
         Names of the columns. Rows may have further columns.
     comment : str
         Begin of lines that are not rows. These lines are added to ``comments``.
     problems : Problems
         Receives rows with too few fields, or with fields that are not numbers.
-    comments : list of str
-
-    Raises
-    ------
-    InputError
-        If the file is not a text.
     """
     with open_text(path, errors="replace") as text:  # old traces have comments in Latin-1
         numbered = enumerate(text, 1)
@@ -366,13 +328,7 @@ def json_header(path: Path) -> list[str]:
 def json_batches(
     path: Path, mapping: TableMapping, size: int
 ) -> Iterator[tuple[list[int], dict[str, Cells]]]:
-    """Yield the positions of jobs (from 1) and the columns of the mapping, in batches.
-
-    Raises
-    ------
-    InputError
-        If the file is not JSON, an element is not an object, or a name is missing in all objects.
-    """
+    """Yield the positions of jobs (from 1) and the columns of the mapping, in batches."""
     objects = _objects(path)
     header = set(_names(objects))
     heads = {name: name.split(".")[0] for name in mapping.read}
@@ -489,14 +445,7 @@ def parquet_header(path: Path) -> list[str]:
 def parquet_batches(
     path: Path, mapping: TableMapping, size: int
 ) -> Iterator[tuple[list[int], dict[str, Cells]]]:
-    """Yield row numbers (from 1) and the columns of the mapping, in batches of ``size`` rows.
-
-    Raises
-    ------
-    InputError
-        If pyarrow is not installed, the file is broken, or a column is missing or has a nested
-        type.
-    """
+    """Yield row numbers (from 1) and the columns of the mapping, in batches of ``size`` rows."""
     where, first = str(path), 1
     with opened_parquet(path) as file:
         names = mapping.present(list(file.schema_arrow.names), where)

@@ -59,13 +59,7 @@ _NUMBER = re.compile(r"-?\d+|\d{1,3}(?:[,'\u00a0 ]\d{3})+\Z")
 
 
 def read_swf(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
-    """Read a trace, plain or .gz. Times count from the Unix epoch if the header states their start.
-
-    Raises
-    ------
-    InputError
-        If the file contains no job.
-    """
+    """Read a trace, plain or .gz. Times count from 1970 if the header states their start."""
     problems, comments = Problems(str(path), strict), list[str]()
     blocks = word_blocks(path, COLUMNS, ";", problems, comments)
     rows = _checked(read_rows(blocks, FIELDS, zone, problems))

@@ -110,13 +110,7 @@ class Problems:
         self._first: dict[str, tuple[int, str, str | None]] = {}
 
     def add(self, line: int, problem: str, expected: str | None = None, kind: str = "") -> None:
-        """Count a row. Rows of the same ``kind`` are counted together.
-
-        Raises
-        ------
-        InputError
-            In strict mode.
-        """
+        """Count a row. Rows of the same ``kind`` are counted together."""
         if self.strict:
             raise InputError(problem, f"{self.where}:{line}", expected)
         kind = kind or problem
@@ -125,13 +119,7 @@ class Problems:
             self._first[kind] = line, problem, expected
 
     def check(self, n_valid: int) -> None:
-        """Check the number of invalid rows after a file was read.
-
-        Raises
-        ------
-        InputError
-            If more than a tenth of the rows is invalid. The error names the first invalid row.
-        """
+        """Check the number of invalid rows after a file was read."""
         bad = self.counts.total()
         limit = max(1.0, MOST_INVALID * (n_valid + bad)) if n_valid else 0
         if bad <= limit:

@@ -30,11 +30,6 @@ def read_table(path: Path, zone: tzinfo, strict: bool = False, mapping: str | Pa
     mapping : str or Path
         Name of an included mapping, or a TOML file. ``"auto"`` uses the included mapping that fits
         the header of the table.
-
-    Raises
-    ------
-    InputError
-        If the file or the mapping is invalid, or the file contains no job.
     """
     rules = open_mapping(_detected(path) if str(mapping) == AUTO else mapping)
     problems = Problems(str(path), strict)

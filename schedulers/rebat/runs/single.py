@@ -19,9 +19,8 @@ from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
-from rebat.engine.engine import Engine, OnProgress
+from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EndedJob
-from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.outages import node_events
 from rebat.models.overload import stuck_job

@@ -8,7 +8,7 @@ from typing import Literal, cast, get_args
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset

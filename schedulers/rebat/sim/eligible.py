@@ -7,7 +7,7 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import EngineOptions
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions

@@ -34,30 +34,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rebat.core.decisions import (
-    CallMeLater,
-    Decision,
-    FinishRegistration,
-    RegisterJob,
-    RegisterProfile,
-    RejectJob,
-    Reply,
-)
-from rebat.core.events import (
-    CallRequested,
-    Event,
-    JobSubmitted,
-    Message,
-    NodesFailed,
-    NodesRejuvenated,
-    Notified,
-    SimulationBegan,
-    SimulationEnded,
-)
+from rebat.core import decisions as d
+from rebat.core import events as e
 from rebat.core.jobs import PROBES, batsim_number
 from rebat.core.units import US_PER_MS
 
-_FROM_FILES = (NodesFailed, NodesRejuvenated, Notified)
+_FROM_FILES = (e.NodesFailed, e.NodesRejuvenated, e.Notified)
 """Events that can be lines of an event file."""
 
 
@@ -66,29 +48,17 @@ class WholeInstants:
 
     Batsim 4 needs the options ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``. Without
     them, and after the end of the registration of jobs, messages are forwarded immediately.
-
-    Parameters
-    ----------
-    handle : callable
-        Function that returns the reply to a message, like the method ``handle`` of a session.
-    protocol : int
-        Batsim's major version, 4 or 5.
-    probes : bool
-        Whether to send probes. Otherwise, messages are forwarded immediately.
-
-    Attributes
-    ----------
-    n_probes : int
-        Number of probes.
+    ``handle`` returns the reply to a message, like the method of a session. Without ``probes``,
+    messages are forwarded immediately.
     """
 
     def __init__(
-        self, handle: Callable[[Message], Reply], protocol: int = 4, probes: bool = True
+        self, handle: Callable[[e.Message], d.Reply], protocol: int = 4, probes: bool = True
     ) -> None:
         self._handle = handle
         self._calls, self._probes = protocol == 5, probes
         self._can_probe = False
-        self._held: list[Event] = []
+        self._held: list[e.Event] = []
         self._name = ""
         self._n_answers = 0
         """Number of answers to the probe that have not arrived."""
@@ -99,20 +69,20 @@ class WholeInstants:
         self._down: set[int] = set()
         self.n_probes = 0
 
-    def __call__(self, message: Message) -> Reply:
+    def __call__(self, message: e.Message) -> d.Reply:
         """If the instant is complete, return the session's reply. Otherwise, wait for the rest."""
         first = message.events[0] if message.events else None
-        if not isinstance(first, SimulationBegan):
+        if not isinstance(first, e.SimulationBegan):
             return self._take(message)
         flags = ("dynamic-jobs-enabled", "dynamic-jobs-acknowledged")
         self._can_probe = self._probes and (self._calls or all(map(first.config.get, flags)))
-        begun = self._forward(Message(message.now_us, (first,)))
+        begun = self._forward(e.Message(message.now_us, (first,)))
         if len(message.events) == 1:
             return begun
-        more = self._take(Message(message.now_us, message.events[1:]))
-        return Reply(more.now_us, (*begun.decisions, *more.decisions))
+        more = self._take(e.Message(message.now_us, message.events[1:]))
+        return d.Reply(more.now_us, (*begun.decisions, *more.decisions))
 
-    def _take(self, message: Message) -> Reply:
+    def _take(self, message: e.Message) -> d.Reply:
         probing = self._n_answers > 0 and message.now_us == self._probed_us
         events = [event for event in message.events if not self._is_answer(event)]
         n_answers = len(message.events) - len(events)
@@ -120,23 +90,25 @@ class WholeInstants:
         self._held += events
         self._news |= bool(events) if probing else _has(events, _FROM_FILES)
         now_us = message.now_us
-        if _has(events, SimulationEnded):
+        if _has(events, e.SimulationEnded):
             return self._answer(now_us)
         if self._n_answers:
-            return Reply(now_us)
-        answered = self._rejection(now_us) if n_answers else ()
+            return d.Reply(now_us)
+        answered: tuple[d.Decision, ...] = ()
+        if n_answers and not self._calls:
+            answered = (d.RejectJob(at_us=now_us, job_id=self._name),)
         if self._can_probe and self._news:
-            return Reply(now_us, (*answered, *self._probe(now_us)))
+            return d.Reply(now_us, (*answered, *self._probe(now_us)))
         return self._answer(now_us, answered)
 
-    def _is_answer(self, event: Event) -> bool:
+    def _is_answer(self, event: e.Event) -> bool:
         if not self._n_answers:
             return False
         if self._calls:
-            return isinstance(event, CallRequested) and event.name == self._name
-        return isinstance(event, JobSubmitted) and event.job_id == self._name
+            return isinstance(event, e.CallRequested) and event.name == self._name
+        return isinstance(event, e.JobSubmitted) and event.job_id == self._name
 
-    def _probe(self, now_us: int) -> tuple[Decision, ...]:
+    def _probe(self, now_us: int) -> tuple[d.Decision, ...]:
         """Return the decisions of a probe."""
         self.n_probes += 1
         self._news, self._probed_us = False, now_us
@@ -145,42 +117,38 @@ class WholeInstants:
         if self._calls:
             self._n_answers = 2
             past_us = now_us // US_PER_MS * US_PER_MS  # Batsim 5 answers immediately
-            call = CallMeLater(at_us=now_us, when_us=past_us, name=self._name)
+            call = d.CallMeLater(at_us=now_us, when_us=past_us, name=self._name)
             return call, call
         self._n_answers = 1
         profile = {"type": "delay", "delay": 1}
         fields = {"id": self._name, "subtime": batsim_number(now_us), "res": 1, "profile": name}
         return (
-            RegisterProfile(at_us=now_us, workload=PROBES, name=name, profile=profile),
-            RegisterJob(at_us=now_us, job_id=self._name, job=fields),
+            d.RegisterProfile(at_us=now_us, workload=PROBES, name=name, profile=profile),
+            d.RegisterJob(at_us=now_us, job_id=self._name, job=fields),
         )
 
-    def _rejection(self, now_us: int) -> tuple[Decision, ...]:
-        """Return the decision that ends the job of the probe."""
-        return () if self._calls else (RejectJob(at_us=now_us, job_id=self._name),)
-
-    def _answer(self, now_us: int, answered: tuple[Decision, ...] = ()) -> Reply:
+    def _answer(self, now_us: int, answered: tuple[d.Decision, ...] = ()) -> d.Reply:
         """Return the reply of the session to all events since its last reply."""
         events, self._held, self._news = self._alternating(self._held), [], False
-        reply = self._forward(Message(now_us, events))
-        return Reply(reply.now_us, (*answered, *reply.decisions)) if answered else reply
+        reply = self._forward(e.Message(now_us, events))
+        return d.Reply(reply.now_us, (*answered, *reply.decisions)) if answered else reply
 
-    def _forward(self, message: Message) -> Reply:
+    def _forward(self, message: e.Message) -> d.Reply:
         reply = self._handle(message)
-        if not self._calls and _has(reply.decisions, FinishRegistration):
+        if not self._calls and _has(reply.decisions, d.FinishRegistration):
             self._can_probe = False
         return reply
 
-    def _alternating(self, events: list[Event]) -> tuple[Event, ...]:
+    def _alternating(self, events: list[e.Event]) -> tuple[e.Event, ...]:
         """Return the events in an order in which the failures and repairs of a node alternate.
 
         As in Batsim 4, repairs come first. However, an event that is impossible in the present
         state of its nodes comes after the event that makes it possible. If there is none, it comes
         last.
         """
-        ordered: list[Event] = []
-        waiting: list[Event] = []
-        for event in sorted(events, key=lambda event: not isinstance(event, NodesRejuvenated)):
+        ordered: list[e.Event] = []
+        waiting: list[e.Event] = []
+        for event in sorted(events, key=lambda event: not isinstance(event, e.NodesRejuvenated)):
             if not self._takes_effect(event):
                 waiting.append(event)
                 continue
@@ -190,16 +158,16 @@ class WholeInstants:
                 ordered.append(ready)
         return (*ordered, *waiting)
 
-    def _takes_effect(self, event: Event) -> bool:
+    def _takes_effect(self, event: e.Event) -> bool:
         """Note the new state of the nodes of an event. Return False if they already have it."""
-        if isinstance(event, NodesFailed) and self._down.isdisjoint(event.nodes):
+        if isinstance(event, e.NodesFailed) and self._down.isdisjoint(event.nodes):
             self._down.update(event.nodes)
-        elif isinstance(event, NodesRejuvenated) and self._down.issuperset(event.nodes):
+        elif isinstance(event, e.NodesRejuvenated) and self._down.issuperset(event.nodes):
             self._down.difference_update(event.nodes)
         else:
-            return not isinstance(event, NodesFailed | NodesRejuvenated)
+            return not isinstance(event, e.NodesFailed | e.NodesRejuvenated)
         return True
 
 
-def _has(items: Iterable[Event | Decision], kinds: type | tuple[type, ...]) -> bool:
+def _has(items: Iterable[e.Event | d.Decision], kinds: type | tuple[type, ...]) -> bool:
     return any(isinstance(item, kinds) for item in items)

@@ -3,22 +3,26 @@
 
 Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, it can
 distinguish the simulator from other peers, and can detect that the simulator has closed its
-connection.
+connection. Batsim's protocol has no authentication. On Linux, the kernel lists the user of every
+local socket in ``/proc/net/tcp``; at a loopback address, this link checks the user of each peer.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import socket as sockets
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from rebat.core.errors import InputError
-from rebat.wire.peers import refused
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 FLUSH_MS = 2_000
@@ -31,6 +35,17 @@ _OPENED = zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED
 _NO_HANDSHAKE = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 """Events directly before the end of a connection whose peer does not use ZeroMQ."""
 
+_SILENT = (
+    "a peer closed its connection without a message. If it was Batsim, its output contains the "
+    "error; for example, the folder of its option -e must exist"
+)
+
+_NO_PEER = -1
+"""Descriptor that matches no connection.
+
+Before the first message, closed connections are ignored.
+"""
+
 Answer = Callable[[bytes], bytes]
 Record = Callable[[str, bytes], None]
 Report = Callable[[str], None]
@@ -41,32 +56,27 @@ class PeerGone(InputError):
 
 
 @contextmanager
-def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
+def _socket(kind: int) -> Iterator[tuple[Any, _Monitor]]:
     """Yield a socket. After the block, terminate its context; otherwise, Batsim would hang."""
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)
-    line = _Line(socket)
+    monitor = _Monitor(socket)
     try:
-        yield socket, line
+        yield socket, monitor
     finally:
-        line.close()
+        monitor.close()
         socket.close()
         context.term()
 
 
-class _Line:
+class _Monitor:
     """Monitor of a socket. It reports closed connections by their file descriptors.
 
-    Attributes
-    ----------
-    left : float, optional
-        Time at which a peer closed its connection without a message, if no peer has connected
-        since. Peers that do not complete ZeroMQ's handshake, such as port scans, do not count.
-    patience_s : float
-        Maximum time to wait for the next peer after this time. If 0, there is no limit.
-    report : callable
-        Function that is called with a line of text if a peer leaves without a message.
+    ``left`` is the time at which a peer closed its connection without a message, if no peer has
+    connected since. Peers that do not complete ZeroMQ's handshake, such as port scans, do not
+    count. ``patience_s`` is the maximum time to wait for the next peer after ``left``. If it is 0,
+    there is no limit. ``report`` is called with a line of text if a peer leaves without a message.
     """
 
     def __init__(self, socket: Any) -> None:
@@ -82,11 +92,10 @@ class _Line:
         self._poller.register(socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
 
-    def wait(self, until: float | None, who: str, fd: int | None = None) -> None:
-        """Wait for a message. If no message will arrive, raise `PeerGone`.
+    def wait(self, until: float, who: str, fd: int | None = None) -> None:
+        """Wait for a message until a time. If no message will arrive, raise `PeerGone`.
 
-        ``until`` is a time of the monotonic clock, or None if there is no limit. ``fd`` is the
-        connection of the peer, or None for any connection.
+        ``fd`` is the connection of the peer, or None for any connection.
         """
         while not self._socket.poll(0):
             if self._is_closed(fd) and not self._socket.poll(0):
@@ -94,10 +103,9 @@ class _Line:
             now = time.monotonic()
             if self.left is not None and self.patience_s and now >= self.left + self.patience_s:
                 raise PeerGone(f"{_SILENT}, and no other has connected since")
-            if until is not None and now >= until:
+            if now >= until:
                 raise PeerGone(f"no message from {who} before the timeout: it has ended or hangs")
-            left_s = SLICE_S if until is None else min(SLICE_S, until - now)
-            self._poller.poll(math.ceil(left_s * 1000))
+            self._poller.poll(math.ceil(min(SLICE_S, until - now) * 1000))
 
     def hear(self, fd: int) -> None:
         """Note that a message has arrived through a connection."""
@@ -120,7 +128,11 @@ class _Line:
             kind, number = int(event["event"]), int(event["value"])
             if kind == zmq.EVENT_DISCONNECTED:
                 self._closed.add(number)
-                self._note_end(number)
+                unknown = number not in self._heard and not self._last_event & _NO_HANDSHAKE
+                if self.patience_s and unknown:
+                    self.left = time.monotonic()
+                    limit = f"Waiting {self.patience_s:g} s for the next connection"
+                    self.report(f"{_SILENT}. {limit}")
             elif kind & _OPENED:
                 self._closed.discard(number)
                 self._heard.discard(number)
@@ -128,21 +140,14 @@ class _Line:
             self._last_event = kind
         return bool(self._closed) if fd is None else fd in self._closed
 
-    def _note_end(self, fd: int) -> None:
-        """Report a connection that was closed without a message, unless it is not ZeroMQ's."""
-        if self.patience_s and fd not in self._heard and not self._last_event & _NO_HANDSHAKE:
-            self.left = time.monotonic()
-            self.report(f"{_SILENT}. Waiting {self.patience_s:g} s for the next connection")
+
+def _ignore(text: str) -> None:
+    """Report nothing."""
 
 
-_SILENT = (
-    "a peer closed its connection without a message. If it was Batsim, its output contains the "
-    "error; for example, the folder of its option -e must exist"
-)
-
-
-def _deadline(timeout_s: float) -> float | None:
-    return time.monotonic() + timeout_s if timeout_s else None
+def _deadline(timeout_s: float) -> float:
+    """Return a time of the monotonic clock. A timeout of 0 has no limit."""
+    return time.monotonic() + (timeout_s or math.inf)
 
 
 def serve(
@@ -153,14 +158,14 @@ def serve(
     timeout_s: float = 0.0,
     patience_s: float = 0.0,
     record: Record | None = None,
-    on_bound: Report | None = None,
-    on_stray: Report | None = None,
+    on_bound: Report = _ignore,
+    on_stray: Report = _ignore,
 ) -> None:
     """Answer the messages of a simulator until ``finished`` returns True.
 
     The peer of the first answered message is the simulator. Messages of other peers are ignored. At
-    a loopback address, messages of other users of this machine are ignored too
-    (`rebat.wire.peers`).
+    a loopback address, messages of other users of this machine are ignored too. If the port is in
+    use, an InputError is raised.
 
     Parameters
     ----------
@@ -169,7 +174,8 @@ def serve(
     answer : callable
         Function that receives a message and returns the reply, both as bytes.
     timeout_s : float
-        Maximum time without a message of the peer, in seconds. If 0, there is no limit.
+        Maximum time without a message of the peer, in seconds. If 0, there is no limit. After this
+        time, or if the simulator closes its connection, `PeerGone` is raised.
     patience_s : float
         Maximum time, in seconds, after a ZeroMQ peer has closed its connection without a message,
         until the next peer connects. If 0, there is no limit.
@@ -179,52 +185,33 @@ def serve(
     on_bound, on_stray : callable, optional
         ``on_bound`` is called with the bound endpoint, and ``on_stray`` with a line of text for
         each ignored message, and for each peer that closes its connection without a message.
-
-    Raises
-    ------
-    InputError
-        If the port is in use, or ``answer`` raises.
-    PeerGone
-        If the simulator closes its connection, or sends no message for too long.
     """
-    note, stray = record or _forget, on_stray or _ignore
-    local = endpoint.startswith(_LOOPBACK)
-    with _socket(zmq.ROUTER) as (socket, line):
+    with _socket(zmq.ROUTER) as (socket, monitor):
         _attach(socket.bind, "bind", endpoint, "a free port, tcp://ADDRESS:PORT")
-        if on_bound:
-            on_bound(socket.getsockopt(zmq.LAST_ENDPOINT).decode())
-        peer, fd = b"", None
-        line.patience_s, line.report = patience_s, stray
+        on_bound(socket.getsockopt(zmq.LAST_ENDPOINT).decode())
+        peer, fd = b"", _NO_PEER
+        monitor.patience_s, monitor.report = patience_s, on_stray
         while not finished():
             until = _deadline(timeout_s)
             while True:
-                line.wait(until, "the simulator", fd if peer else _NO_PEER)
+                monitor.wait(until, "the simulator", fd)
                 sender, data, sender_fd = _receive(socket)
-                line.hear(sender_fd)
-                other = None if sender == peer else _other(sender_fd, bool(peer), local)
+                monitor.hear(sender_fd)
+                other = None
+                if sender != peer and peer:
+                    other = "another peer than the simulator"
+                elif sender != peer and endpoint.startswith("tcp://127."):
+                    other = refused(sender_fd)
                 if data is not None and not other:
                     break
-                stray(f"a message of {other or 'no simulator'} was ignored")
-            note(TO_SCHEDULER, data)
+                on_stray(f"a message of {other or 'no simulator'} was ignored")
+            if record:
+                record(TO_SCHEDULER, data)
             reply = answer(data)
-            peer, fd, line.patience_s = sender, sender_fd, 0.0
-            note(TO_SIMULATOR, reply)
+            peer, fd, monitor.patience_s = sender, sender_fd, 0.0
+            if record:
+                record(TO_SIMULATOR, reply)
             socket.send_multipart([peer, b"", reply])
-
-
-def _other(fd: int, has_peer: bool, local: bool) -> str | None:
-    """Return a description of a peer to ignore, or None if the peer can be the simulator."""
-    if has_peer:
-        return "another peer than the simulator"
-    return refused(fd) if local else None
-
-
-_LOOPBACK = "tcp://127."
-_NO_PEER = -1
-"""Descriptor that matches no connection.
-
-Before the first message, closed connections are ignored.
-"""
 
 
 def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: str) -> None:
@@ -252,33 +239,58 @@ def _receive(socket: Any) -> tuple[bytes, bytes | None, int]:
     return frames[0].bytes, frames[2].bytes if complete else None, fd
 
 
-def _forget(direction: str, data: bytes) -> None:
-    """Record nothing."""
-
-
-def _ignore(text: str) -> None:
-    """Report nothing."""
-
-
 @contextmanager
 def connect(endpoint: str, *, timeout_s: float = 0.0) -> Iterator[Answer]:
     """Yield a function that sends a message to the scheduler and returns its reply.
 
-    Raises
-    ------
-    InputError
-        If the endpoint is malformed.
-    PeerGone
-        If the scheduler ends before its reply, or does not reply in time.
+    If the endpoint is malformed, an InputError is raised. The function raises `PeerGone` if the
+    scheduler ends before its reply, or does not reply in time.
     """
-    with _socket(zmq.REQ) as (socket, line):
+    with _socket(zmq.REQ) as (socket, monitor):
         socket.setsockopt(zmq.LINGER, 0)  # discard unsent messages
         _attach(socket.connect, "connect", endpoint, "tcp://ADDRESS:PORT")
 
         def ask(data: bytes) -> bytes:
             socket.send(data)
-            line.wait(_deadline(timeout_s), "the scheduler")
+            monitor.wait(_deadline(timeout_s), "the scheduler")
             reply: bytes = socket.recv()
             return reply
 
         yield ask
+
+
+# ---- the user at the other end of a connection over the loopback interface
+
+SOCKETS = Path("/proc/net/tcp")
+_ESTABLISHED = "01"
+"""State of connections with two open ends. (For closed ends, the kernel lists root.)"""
+_ROOT = 0
+
+
+def refused(fd: int) -> str | None:
+    """Return why the peer of a loopback connection must be refused, or None if it is accepted.
+
+    ``fd`` is the file descriptor of this end of the connection. The peer is accepted if it is this
+    user or root, or if the kernel's table cannot be read.
+    """
+    try:
+        rows = SOCKETS.read_text().splitlines()[1:]
+    except OSError:
+        return None
+    try:
+        with sockets.socket(fileno=os.dup(fd)) as connection:
+            ends = f"{_hex(connection.getpeername())} {_hex(connection.getsockname())}"
+    except OSError:
+        return "a peer that has disconnected"
+    for row in rows:
+        _, theirs, ours, state, _, _, _, user, *_ = row.split()
+        if f"{theirs} {ours}" == ends and state == _ESTABLISHED:
+            return None if int(user) in (os.getuid(), _ROOT) else f"another user (uid {user})"
+    return "a peer that has disconnected"
+
+
+def _hex(address: tuple[str, int]) -> str:
+    """Return an address in the format of the kernel's table."""
+    host, port = address
+    (number,) = struct.unpack("=I", sockets.inet_aton(host))
+    return f"{number:08X}:{port:04X}"

@@ -45,7 +45,6 @@ def explorer_page(
     ----------
     timelines : sequence of Timeline
         At most ``MOST_TOGETHER`` runs, from top to bottom.
-    title : str
     window_us : (int, int), optional
         Time window that is shown first, in microseconds (default: the entire run).
     node_names : sequence of str

@@ -57,13 +57,7 @@ class CheckpointRow(NamedTuple):
 
 
 def read_checkpoints(path: Path, usual: CheckpointModel) -> list[CheckpointRow]:
-    """Read the table. Empty costs are those of ``usual``.
-
-    Raises
-    ------
-    InputError
-        If a column or a value is invalid. The error names file and line.
-    """
+    """Read the table. Empty costs are those of ``usual``."""
     with open_text(path, newline="") as file:
         reader = csv.DictReader(file, restval="")
         names = [name.strip().lower() for name in reader.fieldnames or ()]
@@ -111,11 +105,6 @@ def with_checkpoints_of(
     """Return the workload with the checkpoints of the table, and the number of jobs that have any.
 
     Run times do not change: the recorded run time of a job includes its checkpoints.
-
-    Raises
-    ------
-    InputError
-        If a job with checkpoints has no profile of type ``delay``.
     """
     jobs = Jobs.of(workload.jobs)
     chosen = np.full(len(jobs), -1)

@@ -271,12 +271,6 @@ def site_of(
         The recorded schedule of the workload.
     folder : Path
         Folder for the workload with the checkpoints of the table.
-
-    Raises
-    ------
-    InputError
-        If there are no failures, or if they do not depend on the seed. If the table of checkpoints
-        or the recorded schedule is invalid.
     """
     n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
     options = _with_law(options, n_nodes).with_law_mtbf(n_nodes)

@@ -104,11 +104,6 @@ def recorded_losses(past: Path, workload: Workload, events: DownEvents) -> Recor
     """Read a recorded schedule of a workload, and return what failures destroyed in it.
 
     If the schedule has no node events, ``events`` returns the failures of the nodes.
-
-    Raises
-    ------
-    InputError
-        If the folder has no recorded schedule, or the schedule has jobs of another workload.
     """
     expected = "a folder of 'rebat workload import --schedule'"
     try:

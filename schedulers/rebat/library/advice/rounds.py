@@ -59,13 +59,7 @@ class Evidence(msgspec.Struct, frozen=True):
 def gather(
     site: AdvisedSite, folder: Path, minutes: float, most_seeds: int, workers: int | None
 ) -> Evidence:
-    """Simulate seed 0, then further seeds while time is left. Results of earlier calls are reused.
-
-    Raises
-    ------
-    PolicyError
-        If a run fails.
-    """
+    """Simulate seed 0, then further seeds while time is left. Earlier results are reused."""
     began, n_seeds, n_new, spent_on = time.monotonic(), 0, 0, 0.0
     while True:
         left_s = 60 * minutes - (time.monotonic() - began)

@@ -30,11 +30,6 @@ def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
 
     The record is divided into `distance.N_PARTS` equal parts. Jobs of the first part are left out,
     because the simulated machine is empty at the beginning, unlike the real machine.
-
-    Raises
-    ------
-    InputError
-        If the folder has no recorded schedule, or fewer than `FEWEST` jobs of the workload.
     """
     path = next((p for p in (folder / FOLDER / FILE, folder / FILE) if p.is_file()), None)
     if path is None:

@@ -189,13 +189,7 @@ def case_record(case: CheckCase) -> dict[str, Any]:
 
 
 def case_of(record: dict[str, Any]) -> CheckCase:
-    """Return the case that `case_record` converted to plain data.
-
-    Raises
-    ------
-    InputError
-        If a field is missing or invalid.
-    """
+    """Return the case that `case_record` converted to plain data."""
     try:
         return CheckCase(
             workload_of("case", record["workload"]),

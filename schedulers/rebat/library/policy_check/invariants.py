@@ -42,13 +42,7 @@ def validated(session: Session) -> Scheduler:
 
 
 def check_run(result: RunResult) -> None:
-    """Check the nodes, ends, sizes and times of attempts in a run without latency.
-
-    Raises
-    ------
-    Violation
-        If a rule is broken.
-    """
+    """Check the nodes, ends, sizes and times of attempts in a run without latency."""
     check_nodes(result.ledger)
     check_ends(result.ledger)
     check_sizes(result.ledger)

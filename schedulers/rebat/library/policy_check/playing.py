@@ -12,12 +12,10 @@ import msgspec
 import numpy as np
 
 from rebat.core.decisions import Reply
-from rebat.core.errors import RebatError, one_line
+from rebat.core.errors import Deadlock, RebatError, one_line
 from rebat.core.events import Message, Notified, SimulationEnded
 from rebat.core.jobs import PROBES
-from rebat.engine.aborts import Abort, AbortRule
-from rebat.engine.engine import Engine, Scheduler
-from rebat.engine.options import EngineOptions
+from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.library.policy_check.cases import CheckCase
 from rebat.library.policy_check.invariants import (
     Violation,
@@ -38,9 +36,8 @@ from rebat.policies.presets import Preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.session.session import Session
-from rebat.wire.conversation import Conversation
+from rebat.wire.conversation import Conversation, run_remote
 from rebat.wire.instants import WholeInstants
-from rebat.wire.remote import run_remote
 
 
 class How(StrEnum):
@@ -96,9 +93,8 @@ def _play(policy: Preset | OwnPolicy, case: CheckCase, how: How, seed: int) -> P
         return Played("view", str(error))
     except Violation as error:
         return Played(run.rule, str(error))
-    except Abort as error:
-        ends = error.rule is AbortRule.DEADLOCK
-        return Played("ends" if ends else "safety", _stuck(run.session) if ends else str(error))
+    except Deadlock:
+        return Played("ends", _stuck(run.session))
     except RebatError as error:
         return Played("safety", str(error))
     except Exception as error:  # the policy's actions cause errors of the session

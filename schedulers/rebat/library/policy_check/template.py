@@ -71,14 +71,8 @@ def new_policy(name: str, folder: Path, force: bool = False) -> list[Path]:
     ----------
     name : str
         Name of the file. The name of the class is the same with a capital letter.
-    folder : Path
     force : bool
         Whether to replace existing files.
-
-    Raises
-    ------
-    InputError
-        If the name is not valid in Python, or if a file exists.
     """
     if not name.isidentifier() or not name.isascii() or name.startswith("_"):
         raise InputError(f"invalid name {name!r}", "NAME", "letters, digits and _, like my_policy")

@@ -37,11 +37,6 @@ class Watched(Policy):
         """Yield the proposals, and check that the policy does not change the view.
 
         The session may change the view between two proposals.
-
-        Raises
-        ------
-        ViewChanged
-            If the view changes while the code of the policy runs.
         """
         before = snapshot(view)
         proposals = iter(call())

@@ -238,14 +238,7 @@ def _check_seconds(name: str, seconds: float, least: float) -> None:
 
 
 def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fleet:
-    """Return the failures of a job from a rate (per 1,000 node-days) or the name of a model.
-
-    Raises
-    ------
-    InputError
-        If both ``rate`` and ``model`` are set, if neither is set, or if the model is not a training
-        cluster.
-    """
+    """Return the failures of a job from a rate (per 1,000 node-days) or the name of a model."""
     if (rate is None) == (model is None):
         problem = "are both set" if rate is not None else "are both missing"
         raise InputError(problem, "rate, model", "one of the two: --rate 6.5 or --model rsc-1")

@@ -127,7 +127,6 @@ def judge(
 
     Parameters
     ----------
-    claims : iterable of Claim
     on : object
         The subject of the claims, which their functions get as argument.
     about : str
@@ -195,7 +194,6 @@ def extreme(
 
     Parameters
     ----------
-    pick : {max, min}
     samples : sequence of mapping
         For each mean, its values by seed.
     distance_from : float, optional

@@ -145,17 +145,11 @@ def simulations(
 
     Parameters
     ----------
-    path : Path
     case_of : callable
         Function that parses the name of a policy.
     by_grid : bool
         Whether a run that is in two grids belongs to two settings, one per grid. Otherwise, it
         belongs to one setting.
-
-    Raises
-    ------
-    InputError
-        If the file contains no simulations.
     """
     runs: dict[tuple[Any, ...], tuple[Setting, Case, int]] = {}
     for row in read_results(path, "simulation", _COLUMNS):

@@ -61,13 +61,7 @@ class JobSet(NamedTuple):
 
 
 def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], list[str]]:
-    """Return the job sets of each source, and the names of sources without a trace.
-
-    Raises
-    ------
-    InputError
-        If a job set is invalid; the error names the key in the file.
-    """
+    """Return the job sets of each source, and the names of sources without a trace."""
     synthetic, days = (_tables(document, key) for key in ("synthetic", "days"))
     twice = sorted(synthetic.keys() & days.keys())
     if twice:

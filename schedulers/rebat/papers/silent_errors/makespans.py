@@ -90,13 +90,7 @@ class MakespanRow(NamedTuple):
 
 
 def read_job_set(path: Path) -> MakespanSet:
-    """Read and check one job set file, plain or .gz.
-
-    Raises
-    ------
-    InputError
-        If the file is invalid; the error names the file and the position.
-    """
+    """Read and check one job set file, plain or .gz."""
     text = read_text(path)
     try:
         jobs = msgspec.json.decode(text, type=MakespanSet)
@@ -138,12 +132,6 @@ def makespans(
     ------
     MakespanRow
         In the order of files, scenarios, heuristics and rules.
-
-    Raises
-    ------
-    InputError
-        If a name is unknown (before the first row), a file is invalid (before its rows), or two
-        sets have the same name.
     """
     resilient.check_reservations(reservations)
     for rule in rules:

@@ -146,13 +146,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
 
     def setting(self, trace: Trace, size: int) -> BatchSetting | None:
-        """Return the paper's setting with a trace. Return None if it has no runs.
-
-        Raises
-        ------
-        InputError
-            If two settings have the same law.
-        """
+        """Return the paper's setting with a trace. Return None if it has no runs."""
         matches = [s for s in self.of_scale(trace[0], size) if self.trace(s) == trace]
         if len(matches) > 1:
             names = " and ".join(s.trace for s in matches)

@@ -66,13 +66,7 @@ GridRun = tuple[str, str, Batch | FailureHorizon]
 
 
 def runs(document: Document) -> Iterator[GridRun]:
-    """Yield all runs of the grids of a file. Runs with the same failures follow each other.
-
-    Raises
-    ------
-    InputError
-        If a grid is invalid; the error names the key in the file.
-    """
+    """Yield all runs of the grids of a file. Runs with the same failures follow each other."""
     laws = _laws(document.tables.get("law"))
     for where, table in document.grids:
         if "horizon" in table:

@@ -52,17 +52,10 @@ def report(
 
     Parameters
     ----------
-    table : Path
     laws : mapping
         For each trace, its mean scale (h) and mean shape, or None if its law is not the paper's.
     densities : mapping
         For each curve of Figure 2, its points: time (h) and density (1/h).
-    provenance : sequence of str
-
-    Raises
-    ------
-    InputError
-        If there are no results to report.
     """
     runs = Batches(batches(table), laws)
     shown = [*conventions.tables(runs), *tables(runs)]

@@ -18,7 +18,6 @@ def with_short_laws(report: Report, laws: Iterable[str]) -> Report:
 
     Parameters
     ----------
-    report : Report
     laws : iterable of str
         The parameters of each law, as in labels: ``rate=6.5,lemons=0.013``.
     """

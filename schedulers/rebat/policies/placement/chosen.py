@@ -34,7 +34,7 @@ class Use(msgspec.Struct):
 
 
 class ChosenPlan:
-    """The plan of a list scheduler with a chooser. ``CountedPlan`` documents the methods.
+    """The plan of a list scheduler with a chooser. ``AvailabilityPlan`` documents the methods.
 
     Initially all nodes of the machine are up and free.
     """
@@ -50,40 +50,29 @@ class ChosenPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time. Attempts whose start was due at the previous time have started."""
         self._places = [p for p in self._places if p is None or p.start_us > self._now_us]
         self._all_nodes.clear()
         self._now_us = now_us
 
     def clear(self) -> None:
-        """Delete all reservations. The caller must then call `rebuild`."""
         self._places = []
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         nodes = self._all_nodes.get(running.nodes, running.nodes)
         self._holds[running.attempt.id] = Use(0, end_us, nodes)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record that an attempt occupies nodes without a reservation.
-
-        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
-        The caller must then call `rebuild`.
-        """
         self.clear()
         self.started(running, end_us)
 
     def ended(self, running: Running) -> None:
-        """Record that an attempt freed its nodes."""
         del self._holds[running.attempt.id]
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are unusable, and delete all reservations."""
         self._usable[nodes] = False
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         self._usable[nodes] = True
 
     # ---- plans
@@ -106,7 +95,6 @@ class ChosenPlan:
         self._copy_starts(queue)
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Delete all reservations and place the entire queue again, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
 
@@ -127,11 +115,6 @@ class ChosenPlan:
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
-        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
-
-        With ``first``, the first ``depth`` attempts of the queue get reservations, including
-        attempts that can start now.
-        """
         self.clear()
         reserved = 0
         for position in range(len(queue)):

@@ -37,7 +37,7 @@ MOST_KNOWN = 4096
 class BoxPlan:
     """A plan that reserves boxes.
 
-    ``CountedPlan`` documents the methods, `kernels.box_slots` the timeline.
+    ``AvailabilityPlan`` documents the methods, `kernels.box_slots` the timeline.
 
     Initially all nodes of the machine are up and free.
     """
@@ -75,7 +75,6 @@ class BoxPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time. Attempts whose start was due at the previous time have started."""
         waits = self._starts > self._now_us
         if not waits.all():
             self._drop(self._rows[~waits])
@@ -85,7 +84,6 @@ class BoxPlan:
         self._rows_of.clear()
 
     def clear(self) -> None:
-        """Delete all reservations. The caller must then call `rebuild`."""
         self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
@@ -96,7 +94,6 @@ class BoxPlan:
         self._timeline.drop(rows[~runs[rows]])
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         row, taken = self._rows_of.get(running.nodes, (-1, None))
         if row not in self._rows or self._timeline.rows.end[row] != end_us:
             if taken is None:
@@ -111,16 +108,10 @@ class BoxPlan:
         return self._timeline.packed(taken)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record that an attempt occupies nodes without a reservation.
-
-        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
-        The caller must then call `rebuild`.
-        """
         self.clear()
         self.started(running, end_us)
 
     def ended(self, running: Running) -> None:
-        """Record that an attempt freed its nodes."""
         row = self._holds.pop(running.attempt.id)
         given, rows = self._given_back, self._timeline.rows
         given.opened[0] = max(given.opened[0], rows.end[row])
@@ -131,13 +122,11 @@ class BoxPlan:
         self._timeline.drop(np.array([row]))
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are unusable, and delete all reservations."""
         np.add.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         np.subtract.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.blocks[:] = FOREVER_US, ~np.uint64(0)
@@ -215,7 +204,6 @@ class BoxPlan:
         return np.array([attempt.serial for attempt in queue.attempts[:last]], dtype=np.int64)
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Delete all reservations and place the entire queue again, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
         self._given_back.opened[0], self._given_back.blocks[:] = self._now_us, 0
@@ -233,11 +221,6 @@ class BoxPlan:
         self._fill(queue, last, FOREVER_US)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
-        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
-
-        With ``first``, the first ``depth`` attempts of the queue get reservations, including
-        attempts that can start now.
-        """
         self.clear()
         self._outlive()
         self._fill(queue, len(queue), depth, first)

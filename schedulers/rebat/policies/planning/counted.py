@@ -7,7 +7,6 @@ running attempts and failed nodes are not free. In ``plan``, reserved nodes are 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +18,7 @@ from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, deep
 from rebat.kernels.deep import DEEP
 from rebat.kernels.spread import scratch_needed
-from rebat.policies.planning.queue import SortedQueue, WithoutPlace
+from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
@@ -102,7 +101,7 @@ class Base:
         return self._profile
 
 
-class CountedPlan:
+class CountedPlan(PlanBook[int]):
     """The plan of a list scheduler for interchangeable nodes.
 
     Parameters
@@ -112,36 +111,25 @@ class CountedPlan:
     """
 
     def __init__(self, n_nodes: int) -> None:
-        self._now_us = 0
+        super().__init__()
         self._base = Base(n_nodes)
         self._plan = Profile(n_nodes)
         self._blocks: Steps = np.zeros(0, dtype=np.int64)
-        self._holds: dict[str, tuple[int, int]] = {}
-        self._heap: list[tuple[int, str]] = []
-        self._opened_us = 0
-        self._overdue: list[str] = []
 
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time."""
         self._now_us = max(self._now_us, now_us)
-        while self._heap and self._heap[0][0] <= now_us:
-            end, attempt_id = heapq.heappop(self._heap)
-            if self._holds.get(attempt_id, (0, -1))[1] == end:
-                self._overdue.append(attempt_id)
+        self._note_late(now_us)
 
     def _extend(self) -> list[str]:
         """Set the planned end of each overdue attempt to 1 us from now.
 
         Return the ids of these attempts.
         """
-        if not self._overdue:
-            return []
-        overdue = [name for name in self._overdue if name in self._holds]
-        self._overdue.clear()
+        overdue = self._overdue()
         for attempt_id in overdue:
-            self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
+            self._take(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
@@ -163,27 +151,19 @@ class CountedPlan:
                 self._plan.change(self._now_us, end_us, -size)
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
-        self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
+        self._take(running.attempt.id, running.attempt.n_nodes, end_us)
 
-    def _hold(self, attempt_id: str, size: int, end_us: int) -> None:
+    def _take(self, attempt_id: str, size: int, end_us: int) -> None:
         self._base.change(self._now_us, end_us, -size)
-        self._holds[attempt_id] = size, end_us
-        heapq.heappush(self._heap, (end_us, attempt_id))
+        self._hold(attempt_id, size, end_us)
 
     def clear(self) -> None:
         """Delete all reservations. The caller must then call `rebuild`."""
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record that an attempt occupies nodes without a reservation.
-
-        This is the case if the attempt moved or its nodes are held. The caller must then call
-        `rebuild`.
-        """
-        self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
+        self._take(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def ended(self, running: Running) -> None:
-        """Record that an attempt freed its nodes."""
         size, end = self._holds.pop(running.attempt.id)
         self._change(max(end, self._now_us), size)
         self._opened_us = max(self._opened_us, end)
@@ -202,7 +182,6 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]
@@ -217,10 +196,6 @@ class CountedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make first-fit reservations for these queue positions.
-
-        Other reservations do not change.
-        """
         self._settle(queue, first)
         self._place(queue, first, last)
 
@@ -248,14 +223,12 @@ class CountedPlan:
         return self._blocks
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Delete all reservations and place the entire queue again, in order."""
         self._extend()
         self._plan.copy_from(self._base.profile(self._now_us))
         self._place(queue, 0, len(queue))
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Renew the reservations of the first ``last`` attempts, one after the other."""
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
@@ -273,11 +246,6 @@ class CountedPlan:
         )
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
-        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
-
-        With ``first``, the first ``depth`` attempts of the queue get reservations, including
-        attempts that can start now.
-        """
         if not len(queue):
             return
         self._extend()

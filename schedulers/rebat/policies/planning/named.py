@@ -9,7 +9,6 @@ and a reservation for each queue position, beginning at the head.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,21 +18,17 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, named, named_lists, slices
 from rebat.kernels.blocks import BLOCKS, RESERVED, empty_table, grown, nodes_of
-from rebat.policies.planning.queue import SortedQueue, WithoutPlace
+from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 
 
-class NamedPlan:
+class NamedPlan(PlanBook[NodeSet]):
     """The plan of a list scheduler for particular nodes. Initially all nodes are up and free."""
 
     def __init__(self, n_nodes: int) -> None:
-        self._now_us = 0
+        super().__init__()
         self._n_nodes = n_nodes
         self._table = empty_table(64, min(n_nodes, 64), 64)
         self._start_from_one_block()
-        self._holds: dict[str, tuple[NodeSet, int]] = {}
-        self._heap: list[tuple[int, str]] = []
-        self._overdue: list[str] = []
-        self._opened_us = 0
 
     def _start_from_one_block(self) -> None:
         table = self._table
@@ -44,54 +39,36 @@ class NamedPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time. Attempts whose start was due at the previous time have started."""
         named.drop_begun(self._table, self._now_us)
         if now_us > self._now_us:
             self._now_us = now_us
             slices.forget(self._table, now_us)
-        while self._heap and self._heap[0][0] <= now_us:
-            end, attempt_id = heapq.heappop(self._heap)
-            if attempt_id in self._holds and self._holds[attempt_id][1] == end:
-                self._overdue.append(attempt_id)
+        self._note_late(now_us)
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         self._hold(running.attempt.id, running.nodes, end_us)
 
-    def _hold(self, attempt_id: str, nodes: NodeSet, end_us: int) -> None:
-        self._holds[attempt_id] = nodes, end_us
-        heapq.heappush(self._heap, (end_us, attempt_id))
-
     def clear(self) -> None:
-        """Delete all reservations. The caller must then call `rebuild`."""
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record that an attempt occupies nodes without a reservation.
-
-        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
-        The caller must then call `rebuild`.
-        """
         self.clear()
         self._take(running.nodes, end_us)
         self._hold(running.attempt.id, running.nodes, end_us)
 
     def ended(self, running: Running) -> None:
-        """Record that an attempt freed its nodes."""
         nodes, end = self._holds.pop(running.attempt.id)
         self._make_room(0, nodes)
         slices.give_nodes(self._table, nodes.intervals, self._now_us, end)
         self._opened_us = max(self._opened_us, end)
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are unusable, and delete all reservations."""
         named.clear(self._table)
         dead = NodeSet.of(nodes)
         self._make_room(0, dead)
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -107,10 +84,6 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make first-fit reservations for these queue positions.
-
-        Other reservations do not change.
-        """
         self._settle(last)
         self._place(queue, last)
 
@@ -120,13 +93,11 @@ class NamedPlan:
         self._copy_starts(queue)
 
     def rebuild(self, queue: SortedQueue) -> None:
-        """Delete all reservations and place the entire queue again, in order."""
         named.clear(self._table)
         self.append(queue, 0, len(queue))
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Renew the reservations of the first ``last`` attempts, one after the other."""
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
@@ -134,11 +105,6 @@ class NamedPlan:
         self._place(queue, last)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
-        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
-
-        With ``first``, the first ``depth`` attempts of the queue get reservations, including
-        attempts that can start now.
-        """
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
         self._copy_starts(queue)
@@ -146,7 +112,6 @@ class NamedPlan:
     without_place: WithoutPlace | None = None
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the nodes that the most recent plan reserved for a queue position."""
         table = self._table
         if position >= table.n[RESERVED] or table.start[position] >= FOREVER_US:
             return None
@@ -163,8 +128,7 @@ class NamedPlan:
         If the start of a reservation was due but its attempt did not start, delete all
         reservations.
         """
-        overdue = [name for name in self._overdue if name in self._holds]
-        self._overdue.clear()
+        overdue = self._overdue()
         late = self._now_us + (1 if overdue else 0)
         if counts.any_before(self._table.start, self._table.n[RESERVED], late):
             named.clear(self._table)

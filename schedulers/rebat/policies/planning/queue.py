@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from rebat.core.nodes import NodeSet
 from rebat.kernels import counts
 from rebat.kernels.counts import NEVER
 from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
+
+T = TypeVar("T")
 
 
 class SortedQueue:
@@ -150,21 +153,87 @@ WithoutPlace = Callable[[set[int]], list[int]]
 
 
 class AvailabilityPlan(Protocol):
-    """Interface of a plan. ``CountedPlan`` documents the methods."""
+    """Interface of a plan. Initially all nodes of the machine are up and free."""
 
-    def advance(self, now_us: int) -> None: ...
-    def started(self, running: Running, end_us: int) -> None: ...
-    def clear(self) -> None: ...
-    def held(self, running: Running, end_us: int) -> None: ...
-    def ended(self, running: Running) -> None: ...
-    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
-    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None: ...
-    def append(self, queue: SortedQueue, first: int, last: int) -> None: ...
-    def rebuild(self, queue: SortedQueue) -> None: ...
-    def compress(self, queue: SortedQueue, last: int) -> None: ...
-    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None: ...
-    def nodes_at(self, position: int) -> NodeSet | None: ...
+    def advance(self, now_us: int) -> None:
+        """Set the current time. Attempts whose start was due at the previous time have started."""
+
+    def started(self, running: Running, end_us: int) -> None:
+        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
+
+    def clear(self) -> None:
+        """Delete all reservations. The caller must then call `rebuild`."""
+
+    def held(self, running: Running, end_us: int) -> None:
+        """Record that an attempt occupies nodes without a reservation.
+
+        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
+        The caller must then call `rebuild`.
+        """
+
+    def ended(self, running: Running) -> None:
+        """Record that an attempt freed its nodes."""
+
+    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
+        """Record that nodes are unusable. ``under`` contains the attempts that hold some of them.
+
+        Plans of particular nodes delete all reservations.
+        """
+
+    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
+        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
+
+    def append(self, queue: SortedQueue, first: int, last: int) -> None:
+        """Make first-fit reservations for these queue positions.
+
+        Other reservations do not change.
+        """
+
+    def rebuild(self, queue: SortedQueue) -> None:
+        """Delete all reservations and place the entire queue again, in order."""
+
+    def compress(self, queue: SortedQueue, last: int) -> None:
+        """Renew the reservations of the first ``last`` attempts, one after the other."""
+
+    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+        """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
+
+        With ``first``, the first ``depth`` attempts of the queue get reservations, including
+        attempts that can start now.
+        """
+
+    def nodes_at(self, position: int) -> NodeSet | None:
+        """Return the nodes that the most recent plan reserved for a queue position."""
 
     @property
     def without_place(self) -> WithoutPlace | None:
         """The sizes that do not fit now. None if an attempt fits whenever enough nodes are free."""
+
+
+class PlanBook(Generic[T]):
+    """The attempts that hold nodes, with their nodes and planned ends (us)."""
+
+    def __init__(self) -> None:
+        self._now_us = 0
+        self._opened_us = 0
+        self._holds: dict[str, tuple[T, int]] = {}
+        self._heap: list[tuple[int, str]] = []
+        self._late: list[str] = []
+
+    def _hold(self, attempt_id: str, held: T, end_us: int) -> None:
+        self._holds[attempt_id] = held, end_us
+        heapq.heappush(self._heap, (end_us, attempt_id))
+
+    def _note_late(self, now_us: int) -> None:
+        """Find the attempts whose planned end is not after the current time."""
+        while self._heap and self._heap[0][0] <= now_us:
+            end_us, attempt_id = heapq.heappop(self._heap)
+            held = self._holds.get(attempt_id)
+            if held is not None and held[1] == end_us:
+                self._late.append(attempt_id)
+
+    def _overdue(self) -> list[str]:
+        """Return and forget the late attempts that still hold nodes."""
+        overdue = [name for name in self._late if name in self._holds]
+        self._late.clear()
+        return overdue

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rebat.core.decisions import RegisterProfile, RejectJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.wire.batsim5 import decode_reply
-from rebat.wire.sequences5 import parts_of, with_sequences
+from rebat.wire.profiles5 import parts_of, with_sequences
 from tests.batsim5 import play5
 from tests.coincidences import Case
 
