@@ -259,10 +259,7 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         walltime_listed=walltime_listed,
         profile=_profile(row),
         success=_success(row),
-        # a run time of one microsecond has the largest stretch
-        stretch=_number(
-            row, "stretch", MAX_SECONDS * US_PER_S, "turnaround time over execution time"
-        ),
+        stretch=_number(row, "stretch", MAX_STRETCH, "turnaround time over execution time"),
         duplicate_node=duplicate_node,
         **times,
     )
