@@ -14,7 +14,7 @@ import pytest
 
 from rebat.campaign.batsched import VARIANTS
 from rebat.cli.compare import BATSCHED
-from rebat.core import files as shipped
+from rebat.core import files
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +72,7 @@ def test_a_changed_recording_is_a_difference(tmp_path: Path, monkeypatch, capsys
     start = first.split(",")[2]
     moved = first.replace(f",{start},", f",{float(start) + 1:.6f},")
     file.write_bytes(gzip.compress("\n".join([header, moved, *rest]).encode()))
-    monkeypatch.setattr(shipped, "_PACKAGE", tmp_path / "a/package")
+    monkeypatch.setattr(files, "_PACKAGE", tmp_path / "a/package")
     (tmp_path / "a").symlink_to(tmp_path)
     with pytest.raises(SystemExit, match="1"):
         main(["compare", "--batsched", "synthetic-small"])

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core import job_table
-from rebat.core import table as texts
+from rebat.core import job_table, table
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Job
 from rebat.core.table import Texts, distinct
@@ -23,7 +22,7 @@ from rebat.core.table import Texts, distinct
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use blocks of a few jobs."""
     monkeypatch.setattr(job_table, "_BLOCK", 3)
-    monkeypatch.setattr(texts, "_BLOCK", 2)
+    monkeypatch.setattr(table, "_BLOCK", 2)
 
 
 TEXTS = st.lists(st.text(st.characters(codec="utf-8")) | st.sampled_from(["1", "10", "a\0", "a"]))
@@ -46,8 +45,8 @@ def test_texts_are_a_list(values: list[str], other: str) -> None:
 def test_texts_with_equal_hashes_are_distinguished(
     factor: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "_FACTOR", factor)
-    monkeypatch.setattr(texts, "_POWERS", [1])
+    monkeypatch.setattr(table, "_FACTOR", factor)
+    monkeypatch.setattr(table, "_POWERS", [1])
     ours = Texts.of(["ab", "b", "ba", "ac", "ba"])
     assert [ours.position(text) for text in ("ab", "ba", "ac", "ca")] == [0, 2, 3, None]
     assert ours.first_repeat() == 4

@@ -19,7 +19,7 @@ from rebat.core.errors import InputError
 from rebat.models import batch as model
 from rebat.models.batch import Batch, BatchResult, attempts, run_batch, with_lists
 from rebat.models.boxes import LISTS, Boxes, volume_for
-from rebat.models.failures import per_node_laws as failures
+from rebat.models.failures import per_node_laws
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node_laws import Exponential, FailureSeries, PerNodeLaw, Weibull
 from rebat.models.topology import Torus
@@ -300,7 +300,7 @@ def test_a_long_series_is_copied_few_times() -> None:
 
 
 def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "MAX_FAILURES", 1000)
+    monkeypatch.setattr(per_node_laws, "MAX_FAILURES", 1000)
     series = FailureSeries(Exponential(HOUR), 4, 0)
     series.reach(int(100 * HOUR * 1e6))
     for _ in range(2):  # the second call is also refused: the series is shared

@@ -14,8 +14,7 @@ from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.boxes import MIDPLANES, TorusBlocks
 from rebat.models.failures.events import check_alternation, read_events
-from rebat.models.failures.records.mira import joined_periods, within
-from rebat.models.failures.records.mira import mira_record as read_mira_ras
+from rebat.models.failures.records.mira import joined_periods, mira_record, within
 from rebat.models.failures.records.record import Record
 from rebat.models.topology import MIRA
 from tests.outages import down_intervals
@@ -40,7 +39,7 @@ def written(folder: Path, *lines: str, count: int | None = None) -> Path:
 
 
 def down_nodes(path: Path) -> set[int]:
-    return {node for node, _, _ in down_intervals(read_mira_ras(path).events)}
+    return {node for node, _, _ in down_intervals(mira_record(path).events)}
 
 
 @pytest.mark.parametrize(
@@ -58,28 +57,28 @@ def down_nodes(path: Path) -> set[int]:
 )
 def test_locations(tmp_path, location, kind, block, members) -> None:
     path = written(tmp_path, event(location))
-    assert read_mira_ras(path).taken == {kind: 1}
+    assert mira_record(path).taken == {kind: 1}
     assert down_nodes(path) == set(MEMBERS[block][members].tolist())
 
 
 @pytest.mark.parametrize("location", ["R21", "R21-L", "R21-K", "R21-B0-P0"])
 def test_a_rack_is_two_midplanes(tmp_path, location) -> None:
     path = written(tmp_path, event(location))
-    assert read_mira_ras(path).taken == {"rack": 1}
+    assert mira_record(path).taken == {"rack": 1}
     assert down_nodes(path) == set(MEMBERS[66:68].ravel().tolist())
 
 
 def test_all_cards_are_all_nodes_once(tmp_path) -> None:
     racks = [f"{row}{column:X}" for row in range(3) for column in range(16)]
     places = [f"R{r}-M{m}-N{n:02}" for r in racks for m in range(2) for n in range(16)]
-    record = read_mira_ras(written(tmp_path, *map(event, places)))
+    record = mira_record(written(tmp_path, *map(event, places)))
     assert record.taken == {"board": 1536}
     assert [str(e.nodes) for e in record.events] == ["0-49151"] * 2
 
 
 def test_what_is_left_out(tmp_path) -> None:
     places = ("Q0H-I1-J05", "Q2G-I6", "Q0G-I7-H2-F0", "Q1H-B-P5", "", "NULL", "R00-M0-N00-J00")
-    record = read_mira_ras(written(tmp_path, *map(event, places), "\t0.9 2 000 R01 anything\n"))
+    record = mira_record(written(tmp_path, *map(event, places), "\t0.9 2 000 R01 anything\n"))
     assert record.dropped == {"I/O drawers": 4, "no location": 2}
     assert record.taken == {"card": 1}
 
@@ -97,12 +96,12 @@ def test_outages_by_hand(tmp_path) -> None:
         event(other, "05:00:00.000001", "08:00:00.000002"),
         event("Q0G-I1", "00:10:00", "00:10:00"),
     )
-    record = read_mira_ras(path)
+    record = mira_record(path)
     first, second = MEMBERS[0][:2].tolist()
     found = {(first, 2 * H, 2 * H + 3 * H // 2), (second, 5 * H + 1, 8 * H + 2)}
     assert set(down_intervals(record.events)) == found
     assert record.origin == datetime(2013, 4, 2)
-    shorter = down_intervals(read_mira_ras(path, downtime_s=60).events)
+    shorter = down_intervals(mira_record(path, downtime_s=60).events)
     assert (first, 2 * H, 2 * H + H // 60) in shorter
     assert len(shorter) == 3
 
@@ -110,7 +109,7 @@ def test_outages_by_hand(tmp_path) -> None:
 def test_a_card_within_its_board(tmp_path) -> None:
     """The board is down from 1:00 to 2:00; one of its cards is down half an hour longer."""
     path = written(tmp_path, event("R00-M0-N00"), event("R00-M0-N00-J03", "01:30:00", "01:30:00"))
-    record = read_mira_ras(path)
+    record = mira_record(path)
     check_alternation(record.events, MIRA.n_nodes)
     ends = {node: up for node, _, up in down_intervals(record.events)}
     late = int(MEMBERS[0][3])
@@ -139,7 +138,7 @@ def test_a_card_within_its_board(tmp_path) -> None:
 )
 def test_what_cannot_be(tmp_path, line, match) -> None:
     with pytest.raises(InputError, match=match):
-        read_mira_ras(written(tmp_path, line))
+        mira_record(written(tmp_path, line))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_a_file_of_another_form_or_cut(tmp_path, text, match) -> None:
     path = tmp_path / "x.cor"
     path.write_text(text)
     with pytest.raises(InputError, match=match):
-        read_mira_ras(path)
+        mira_record(path)
 
 
 def test_the_command(tmp_path, capsys) -> None:
@@ -165,7 +164,7 @@ def test_the_command(tmp_path, capsys) -> None:
     assert "from 2013-04-02 00:00:00" in told
     assert "2 lines read, 1 used (kinds: 1 card)" in told
     assert "1 dropped: I/O drawers" in told
-    assert read_events(out) == read_mira_ras(trace).events
+    assert read_events(out) == mira_record(trace).events
 
 
 @pytest.mark.parametrize(
@@ -203,11 +202,11 @@ def test_maintenance_by_hand(tmp_path) -> None:
     at = ("01:00:00", "01:45:00", "02:00:00")
     path = written(tmp_path, *(event(c, t, t) for c, t in zip(cards, at, strict=True)))
     found = periods(tmp_path, "2013-04-02 01:30:00,2013-04-02 02:00:00")
-    left = read_mira_ras(path, 3600, found)
+    left = mira_record(path, 3600, found)
     first, second, third = MEMBERS[0][:3].tolist()
     assert left.dropped == {"during maintenance": 1}
     assert set(down_intervals(left.events)) == {(first, H, 2 * H), (third, 2 * H, 3 * H)}
-    down = read_mira_ras(path, 3600, found, "down")
+    down = mira_record(path, 3600, found, "down")
     assert down.dropped == {}
     outages = {node: (since, to) for node, since, to in down_intervals(down.events)}
     assert len(outages) == len(down_intervals(down.events)) == MIRA.n_nodes
@@ -252,7 +251,7 @@ def test_what_is_no_period(tmp_path, line, match) -> None:
 @cache
 def real_record() -> Record:
     """Read the entire record once; it takes a second."""
-    return read_mira_ras(beside(REAL))
+    return mira_record(beside(REAL))
 
 
 def test_the_first_lines_of_the_real_record_by_hand() -> None:
@@ -283,7 +282,7 @@ def test_three_of_the_real_events_are_during_maintenance() -> None:
     A loop over both files found them.
 
     """
-    record = read_mira_ras(beside(REAL), 3600, beside(MAINTENANCE))
+    record = mira_record(beside(REAL), 3600, beside(MAINTENANCE))
     assert record.dropped["during maintenance"] == 3
     assert record.taken == {"card": 1251, "board": 1127, "midplane": 65, "rack": 76}
 

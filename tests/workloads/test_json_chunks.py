@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
-from rebat.workloads import batsim_json as json_chunks
+from rebat.workloads import batsim_json
 from rebat.workloads.batsim_json import JsonList, read_workload, split_document
 
 TEXT = st.text(st.sampled_from('ab{},[]:"\\ '))
@@ -31,7 +31,7 @@ def test_chunks_of_any_size_give_the_same_elements(
     """The texts have braces and quotes, and the elements have lists of objects."""
     text = json.dumps({"a": 1, "jobs": jobs, "b": [2]}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_chunks, "CHUNK", size)
+        patch.setattr(batsim_json, "CHUNK", size)
         document = split_document(text, "jobs")
         assert isinstance(document["jobs"], JsonList)
         assert [*document["jobs"]] == jobs
@@ -41,7 +41,7 @@ def test_chunks_of_any_size_give_the_same_elements(
 def test_an_error_in_a_later_chunk_names_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_chunks, "CHUNK", 50)
+    monkeypatch.setattr(batsim_json, "CHUNK", 50)
     job = '{"id": %d, "subtime": 0, "res": 1, "profile": "p"}'
     rows = ",\n".join(job % number for number in range(9))
     broken = rows.replace('"id": 7', '"id": 0x7')

@@ -163,7 +163,8 @@ def _import(
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
     from rebat.models.failures.outages import write_names
-    from rebat.models.failures.records.formats import AUTO, ReaderOptions, read_record
+    from rebat.models.failures.records.formats import ReaderOptions, read_record
+    from rebat.records.detect import AUTO
 
     if form == AUTO:
         reject_jobs(trace)

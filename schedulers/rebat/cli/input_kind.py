@@ -13,7 +13,8 @@ OF_BOTH = ("sacct", "csv")
 
 def reject_failures(path: Path) -> None:
     """Raise InputError if a file for 'rebat workload import' contains failures or a workload."""
-    from rebat.models.failures.records.formats import EVENTS, detected
+    from rebat.models.failures.records.formats import detected
+    from rebat.records.detect import EVENTS
 
     if _is_workload(path):
         raise _misplaced(path, "a workload", "a trace; 'rebat run' reads workloads directly")

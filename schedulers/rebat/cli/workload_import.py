@@ -16,7 +16,8 @@ from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 from rebat.core.formatting import counted
-from rebat.workloads.importing import ABOUT, AUTO, TABLE
+from rebat.records.detect import AUTO, TABLE
+from rebat.workloads.importing import ABOUT
 
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload

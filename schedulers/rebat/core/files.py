@@ -240,7 +240,7 @@ def arrow(path: Path) -> tuple[Any, Any]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def open_parquet(path: Path) -> Iterator[Any]:
     """Open a file as a ``pyarrow.parquet.ParquetFile``."""
     pa, pq = arrow(path)
     try:

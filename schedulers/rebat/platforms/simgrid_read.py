@@ -199,17 +199,6 @@ def _latencies(root: Any) -> Iterator[float]:
                 yield parse_quantity("latency", element.get(name), f"<{element.tag}> {name}")
 
 
-__all__ = [
-    "ZERO_LATENCY",
-    "Hardware",
-    "PlatformFacts",
-    "first_radical",
-    "platform_xml",
-    "read_platform",
-    "write_platform",
-]
-
-
 class Hardware(msgspec.Struct, frozen=True):
     """Capacity of nodes and links in SimGrid's notation. All values are round numbers.
 

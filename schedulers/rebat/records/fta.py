@@ -23,7 +23,7 @@ from rebat.records.mapping import (
     ValueColumn,
     required_columns,
 )
-from rebat.records.outages import drop, read_outages
+from rebat.records.outages import drop, only, read_outages
 from rebat.records.sources import csv_blocks
 from rebat.records.table import Problems, Rows
 
@@ -32,7 +32,9 @@ COLUMNS = (
     "event_start_time", "event_stop_time", "event_end_reason",
 )  # fmt: skip
 
-UNAVAILABLE, AVAILABLE = "0", "1"
+LAYOUT = CsvLayout(delimiter="\t", names=COLUMNS, comment="#")
+
+UNAVAILABLE = "unavailable"
 
 
 def _id(name: str, text: str) -> str:
@@ -40,6 +42,11 @@ def _id(name: str, text: str) -> str:
     if not (text.isascii() and text.isdecimal() and len(text) <= 18):
         raise InputError(f"{name} is {text[:40]!r}", expected="a whole number")
     return str(int(text))
+
+
+def _type(text: str) -> str:
+    kind = text.strip()
+    return {"0": UNAVAILABLE, "1": "available"}.get(kind, f"event type {kind}")
 
 
 def _id_column(name: str) -> ValueColumn:
@@ -50,7 +57,7 @@ FIELDS: Fields = {
     "node": (_id_column("node_id"),),
     "platform": (_id_column("platform_id"),),
     "name": (TextColumn(column="node_name"),),
-    "type": (TextColumn(column="event_type"),),
+    "type": (ValueColumn(column="event_type", convert=_type, default=""),),
     "down": (TimeColumn(column="event_start_time", unit="s"),),
     "up": (TimeColumn(column="event_stop_time", unit="s"),),
 }
@@ -71,23 +78,17 @@ def read_fta(path: Path, platform: int | None = None, strict: bool = False) -> R
     strict : bool
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
     """
-    problems, layout = (
-        Problems(str(path), strict),
-        CsvLayout(delimiter="\t", names=COLUMNS, comment="#"),
-    )
+    problems = Problems(str(path), strict)
     columns = partial(required_columns, required=COLUMNS[2:8])
-    rows = _of_platform(
-        read_outages(csv_blocks(path, columns, problems, layout), FIELDS, problems), platform
-    )
+    blocks = csv_blocks(path, columns, problems, LAYOUT)
+    rows = _of_platform(read_outages(blocks, FIELDS, problems), platform)
     names = dict(zip(rows.text("node").tolist(), rows.text("name").tolist(), strict=True))
     order = sorted(names, key=int)
     rows.facts["names"] = tuple(names[node] or node for node in order)
     rows.facts["zero_s"] = rows.column("down").min(initial=np.inf)
     numbers = {node: float(number) for number, node in enumerate(order)}
     rows.numbers["node"] = np.array([numbers[node] for node in rows.text("node")])
-    for kind in sorted(set(rows.text("type").tolist()) - {UNAVAILABLE}):
-        reason = "available" if kind == AVAILABLE else f"event type {kind}"
-        rows = drop(rows, rows.text("type") == kind, reason)
+    rows = only(rows, "type", (UNAVAILABLE,))
     return drop(rows, rows.column("up") == rows.column("down"), "zero duration")
 
 

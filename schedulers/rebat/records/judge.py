@@ -10,7 +10,7 @@ must not share nodes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -203,10 +203,7 @@ def of_cluster(table: Rows, cluster: str | None) -> Rows:
             raise InputError(f"has no records of cluster {cluster!r}", table.where, expected)
         return table.taken(clusters == cluster)
     if len(names) > 1:
-        lists: defaultdict[str, set[str]] = defaultdict(set)
-        for name, hosts in set(zip(clusters.tolist(), table.text("hosts").tolist(), strict=True)):
-            lists[name].add(hosts)
-        check_clusters(lists, table.where)
+        check_clusters(table)
         text = (
             f"the records are of {len(names)} clusters ({listed(names)}): imported as one machine"
         )
@@ -214,16 +211,12 @@ def of_cluster(table: Rows, cluster: str | None) -> Rows:
     return table
 
 
-def check_clusters(lists: Mapping[str, set[str]], where: str) -> None:
-    """Check that no node name occurs in several clusters.
-
-    Parameters
-    ----------
-    lists : dict of set of str
-        Lists of node names by cluster.
-    where : str
-        Path of the file.
-    """
+def check_clusters(table: Rows) -> None:
+    """Check that no node name occurs in several clusters."""
+    lists: defaultdict[str, set[str]] = defaultdict(set)
+    columns = (table.text(name).tolist() for name in ("cluster", "hosts"))
+    for cluster, hosts in set(zip(*columns, strict=True)):
+        lists[cluster].add(hosts)
     clusters: dict[str, str] = {}
     for cluster, texts in sorted(lists.items()) if len(lists) > 1 else ():
         for name in sorted({name for text in texts for name in expanded(text)}):
@@ -231,6 +224,6 @@ def check_clusters(lists: Mapping[str, set[str]], where: str) -> None:
             if other != cluster:
                 raise InputError(
                     f"node {name} is in the clusters {other} and {cluster}",
-                    where,
+                    table.where,
                     f"--cluster with one of: {', '.join(sorted(lists))}",
                 )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from datetime import tzinfo
 from pathlib import Path
@@ -14,7 +14,7 @@ from rebat.records.clock import Clock, TimeKind
 from rebat.records.hosts import check_list, expanded, sorted_names
 from rebat.records.judge import check_clusters
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
-from rebat.records.outages import drop, read_outages
+from rebat.records.outages import drop, only, read_outages
 from rebat.records.sacct import EXPORT_EVENTS
 from rebat.records.slurm_rows import header_of, slurm_blocks
 from rebat.records.sources import Block, opened
@@ -138,19 +138,17 @@ def read_node_events(
     if cluster is not None:
         rows = drop(rows, rows.text("cluster") != cluster, "of other clusters")
     rows = drop(rows, rows.text("hosts") == "", "the size of the cluster")
-    lists: defaultdict[str, set[str]] = defaultdict(set)
-    for name, hosts in set(zip(rows.text("cluster"), rows.text("hosts"), strict=True)):
-        lists[name].add(hosts)
-    check_clusters(lists, where)
-    every = sorted_names(set().union(*lists.values()))
-    for kind in sorted(set(rows.text("kind").tolist()) - FAILURES):
-        rows = drop(rows, rows.text("kind") == kind, kind)
-    columns = (rows.text("hosts"), rows.column("down"), rows.column("up"), rows.text("kind"))
+    check_clusters(rows)
+    every = sorted_names(set(rows.text("hosts").tolist()))
+    rows = only(rows, "kind", FAILURES)
+    times, texts = (
+        (rows.column("down"), rows.column("up")),
+        (rows.text("kind"), rows.text("reason")),
+    )
+    columns = (column.tolist() for column in (rows.text("hosts"), *times, *texts))
     downs = [
-        DownRow(name, down_s, up_s, kind, reason)
-        for hosts, down_s, up_s, kind, reason in zip(
-            *(column.tolist() for column in (*columns, rows.text("reason"))), strict=True
-        )
+        DownRow(name, *values)
+        for hosts, *values in zip(*columns, strict=True)
         for name in expanded(hosts)
     ]
     return NodeEvents(downs, every, rows.dropped, problems, rows.clock.kinds)

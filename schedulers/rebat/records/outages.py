@@ -7,7 +7,7 @@ without an end has an infinite ``up``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, tzinfo
 
 import numpy as np
@@ -36,10 +36,9 @@ def read_outages(
     down, up = (rows.column(name) for name in ("down", "up"))
     begin, end = (fields[name][0].column for name in ("down", "up"))
     place = Place(rows.where, rows.lines.tolist())
-    unknown = f"{begin} is unknown", f"a time in {begin}"
     for wrong, problem, expected in (
-        (np.isnan(down), *unknown),
-        (ends & np.isnan(up), unknown[0].replace(begin, end), unknown[1].replace(begin, end)),
+        (np.isnan(down), f"{begin} is unknown", f"a time in {begin}"),
+        (ends & np.isnan(up), f"{end} is unknown", f"a time in {end}"),
         (up < down, "the outage ends before it begins", f"{end} after {begin}"),
     ):
         for at in np.flatnonzero(wrong).tolist():
@@ -55,3 +54,11 @@ def drop(rows: Rows, mask: Bools, reason: str) -> Rows:
     if mask.any():
         rows.dropped[reason] += int(mask.sum())
     return rows.taken(~mask)
+
+
+def only(rows: Rows, column: str, wanted: Collection[str]) -> Rows:
+    """Return the rows whose text in a column is wanted. The others are counted by this text."""
+    texts = rows.text(column)
+    mask = np.isin(texts, [*wanted])
+    rows.dropped.update(texts[~mask].tolist())
+    return rows.taken(mask)

@@ -28,8 +28,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.files import OPENERS, open_text
-from rebat.core.files import opened as opened_parquet
+from rebat.core.files import OPENERS, open_parquet, open_text
 from rebat.records.cells import Cells, Lengths, Timestamps
 from rebat.records.mapping import CsvLayout, TableMapping
 from rebat.records.table import Problems
@@ -438,7 +437,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 def parquet_header(path: Path) -> list[str]:
     """Return the names of the columns."""
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         return list(file.schema_arrow.names)
 
 
@@ -447,7 +446,7 @@ def parquet_batches(
 ) -> Iterator[tuple[list[int], dict[str, Cells]]]:
     """Yield row numbers (from 1) and the columns of the mapping, in batches of ``size`` rows."""
     where, first = str(path), 1
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         names = mapping.present(list(file.schema_arrow.names), where)
         for batch in file.iter_batches(batch_size=size, columns=names):
             columns = {

@@ -214,9 +214,6 @@ def check_options(form: str, events: Path | None, mapping: str | None) -> None:
         raise InputError(f"has no effect with --format {form}", "--events", expected)
 
 
-__all__ = ["ABOUT", "ACCOUNTING", "ALCF", "AUTO", "PBS", "SACCT", "SWF", "TABLE", "detected"]
-
-
 ABOUT = {
     SWF: "Standard Workload Format of the Parallel Workloads Archive.",
     ALCF: "ALCF's DIM_JOB_COMPOSITE CSV.",

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, short
-from rebat.core.files import arrow, atomic_path, opened
+from rebat.core.files import arrow, atomic_path, open_parquet
 from rebat.core.job_table import NO_EXTRA, NO_WALLTIME, ExtraTable, Jobs
 from rebat.core.jobs import Workload
 from rebat.core.table import Texts
@@ -59,7 +59,7 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
 
 def is_workload(path: Path) -> bool:
     """Return whether a Parquet file is a workload of rebat. Otherwise, it is a table of jobs."""
-    with opened(path) as file:
+    with open_parquet(path) as file:
         return KEY in (file.schema_arrow.metadata or {})
 
 
@@ -90,7 +90,7 @@ def write_parquet(workload: Workload, path: Path) -> None:
 def read_parquet(path: Path) -> Workload:
     """Read a workload that `write_parquet` wrote."""
     path = Path(path)
-    with opened(path) as file:
+    with open_parquet(path) as file:
         schema = file.schema_arrow
         head = _head(schema.metadata or {}, str(path))
         _check_columns(schema, str(path))

@@ -48,8 +48,6 @@ from rebat.models.failures.events import (
 from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.outages import events_of_outages, grouped, merged_events, outages_of
 from rebat.models.failures.records.formats import (
-    AUTO,
-    EVENTS,
     FORMATS,
     ReaderOptions,
     detected,
@@ -57,6 +55,7 @@ from rebat.models.failures.records.formats import (
     rejecting_records,
 )
 from rebat.models.failures.records.mira import MAINTAINED, Maintained
+from rebat.records.detect import AUTO, EVENTS
 
 
 class Recorded(Law, frozen=True):

@@ -87,6 +87,13 @@ class SizeMttf(NamedTuple):
     high_s: float | None
 
 
+def _end_us(events: Sequence[MachineEvent], until_us: int | None) -> int:
+    """Return the end of a record (default: its last event)."""
+    if until_us is not None:
+        return until_us
+    return events[-1].at_us if events else 0
+
+
 def exposure_of(
     events: Sequence[MachineEvent], n_nodes: int, until_us: int | None = None
 ) -> Exposure:
@@ -102,7 +109,7 @@ def exposure_of(
     until_us : int, optional
         End of the record. Default: its last event.
     """
-    end_us = until_us if until_us is not None else (events[-1].at_us if events else 0)
+    end_us = _end_us(events, until_us)
     outages = outages_of(events)
     node, down_us, repaired_us = outages.at(outages.down_us <= end_us)
     up_us = np.full(n_nodes, end_us, dtype=np.int64)
@@ -338,7 +345,7 @@ def samples(
     until_us : int, optional
         End of the record. Default: its last event.
     """
-    end_us = until_us if until_us is not None else (events[-1].at_us if events else 0)
+    end_us = _end_us(events, until_us)
     recorded = [event for event in events if event.at_us <= end_us]
     times_us = np.unique([event.at_us for event in recorded if not event.available and event.at_us])
     gaps = UpTimes(np.diff(times_us) / US_PER_S, np.empty(0))

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError, short, unknown_name
-from rebat.core.files import arrow, atomic_path, open_text, opened, write_bytes
+from rebat.core.files import arrow, atomic_path, open_parquet, open_text, write_bytes
 from rebat.core.formatting import name_field, original
 from rebat.core.table import Ragged, Texts
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s
@@ -98,7 +98,7 @@ class RowReader(Protocol):
 def row_reader(path: Path) -> Iterator[RowReader]:
     """Open a table. Numbers in Parquet files become the same texts as in CSV files."""
     if is_parquet(path):
-        with opened(path) as file:
+        with open_parquet(path) as file:
             yield _ParquetRows(file)
         return
     csv.field_size_limit(LONGEST_FIELD)

@@ -170,16 +170,14 @@ def series_of(timeline: Timeline) -> Series:
 
 def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
     """Return all outages up to a time (joined over consecutive nodes), and all failures."""
-    spans = sorted(
-        (down, min(up, until_us), node)
-        for node, down, up in events.outages(until_us).rows()
-        if down < until_us
-    )
-    table = np.array(spans, dtype=np.int64).reshape(-1, 3)
-    down, up, node = table.T
+    outages = events.outages(until_us)
+    node, down, up = outages.at(outages.down_us < until_us)
+    up = np.minimum(up, until_us)
+    order = np.lexsort((node, up, down))
+    node, down, up = node[order], down[order], up[order]
     apart = (np.diff(down) != 0) | (np.diff(up) != 0) | (np.diff(node) != 1)
-    begins = np.flatnonzero(np.concatenate([[True], apart])) if len(table) else np.arange(0)
-    ends = np.append(begins[1:], len(table)) - 1 if len(table) else begins
+    begins = np.flatnonzero(np.concatenate([[True], apart])) if len(node) else np.arange(0)
+    ends = np.append(begins[1:], len(node)) - 1 if len(node) else begins
     return Spans(down[begins], up[begins], node[begins], node[ends]), (down, node)
 
 

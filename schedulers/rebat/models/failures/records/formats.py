@@ -176,8 +176,6 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
     return FORMATS[form].read(path, options)
 
 
-__all__ = ["AUTO", "EVENTS", "detected", "rejecting_records"]
-
 DETECTED = (LANL, MIRA_RAS, FTA, SACCTMGR, SACCT, PLAIN, EVENTS)
 """The formats that are detected."""
 

@@ -30,7 +30,7 @@ from rebat.models.failures.records.record import Record, record_of
 from rebat.models.topology import MIRA
 from rebat.records.clock import Floats, midnight_s
 from rebat.records.mira_ras import COMPUTE, PARTS, read_mira_ras, read_periods
-from rebat.records.outages import drop
+from rebat.records.outages import drop, only
 
 BOARD = 32
 """Number of compute cards on a node board. A card is a node."""
@@ -76,8 +76,7 @@ def mira_record(
     check_span(downtime_s, "downtime")
     rows = read_mira_ras(path, strict)
     zero_s = midnight_s(float(rows.column("down").min()), UTC) if len(rows) else 0.0
-    for reason in sorted(set(rows.text("kind").tolist()) - set(PARTS)):
-        rows = drop(rows, rows.text("kind") == reason, reason)
+    rows = only(rows, "kind", PARTS)
     periods = np.empty((0, 2)) if maintenance is None else joined_periods(maintenance)
     if maintained == "leave-out":
         rows = drop(rows, within(rows.column("down"), periods), "during maintenance")

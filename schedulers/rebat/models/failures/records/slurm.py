@@ -73,8 +73,8 @@ def read_sacctmgr(
     check_clocks([(str(path), events.kinds)], zone, origin_s)
     names = names or events.names
     rows = without_stale(events, None, lines, options.stale)
-    used = spans_on([*rows, *absent_rows(options, lines)], names, origin_s, lines)
-    return record_of(used, names, zone, lines, str(path))
+    used = used_downs([*rows, *absent_rows(options, lines)], names, origin_s, lines)
+    return record_of_downs(used, names, zone, lines, str(path))
 
 
 def check_clocks(
@@ -102,8 +102,8 @@ def without_stale(
     if how == "drop":
         _drop([events.rows[at] for at in stale], "stale events (--stale drop)", lines)
     rows = end_stale(events.rows, stale, how)
-    open_ends = [at not in stale and math.isinf(row.up_s) for at, row in enumerate(events.rows)]
-    if open_ := [row.node for row, is_open in zip(events.rows, open_ends, strict=True) if is_open]:
+    others = (row for at, row in enumerate(events.rows) if at not in stale)
+    if open_ := [row.node for row in others if math.isinf(row.up_s)]:
         lines.notes.append(open_note(open_, of_nodes is not None))
     return rows
 
@@ -142,7 +142,7 @@ def _row(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> tuple[int, 
     return numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us)
 
 
-class DownSpans(NamedTuple):
+class UsedDowns(NamedTuple):
     """Down intervals of the nodes of a machine.
 
     ``rows`` are in seconds since the Unix epoch. ``outages`` begin at time 0, which is ``zero_s``.
@@ -153,9 +153,9 @@ class DownSpans(NamedTuple):
     outages: list[tuple[int, int, int]]
 
 
-def spans_on(
+def used_downs(
     downs: Iterable[DownRow], names: Sequence[str], origin_s: float | None, lines: Lines
-) -> DownSpans:
+) -> UsedDowns:
     """Return down intervals on a machine of named nodes as outages.
 
     Intervals of nodes that are not in ``names`` are counted as dropped. Time 0 is ``origin_s``, or
@@ -173,7 +173,7 @@ def spans_on(
     empty = [row for row, outage in outages if outage[2] == outage[1]]
     _drop(empty, "zero duration, or before time 0", lines)
     lines.taken = +lines.taken
-    return DownSpans(zero_s, [row for row, _ in used], [outage for _, outage in used])
+    return UsedDowns(zero_s, [row for row, _ in used], [outage for _, outage in used])
 
 
 def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
@@ -182,8 +182,8 @@ def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
         lines.taken.subtract(row.kind for row in rows)
 
 
-def record_of(
-    used: DownSpans, names: Sequence[str], zone: str | None, lines: Lines, where: str
+def record_of_downs(
+    used: UsedDowns, names: Sequence[str], zone: str | None, lines: Lines, where: str
 ) -> Record:
     """Return the record with these down intervals. Its time 0 is stated in the zone ``zone``."""
     if not used.outages:
@@ -250,7 +250,7 @@ def read_node_fail(
     names = names or records.names
     downs = downs_of(records.failed, records, lines)
     downs += absent_rows(options, lines)
-    return record_of(spans_on(downs, names, origin_s, lines), names, zone, lines, str(path))
+    return record_of_downs(used_downs(downs, names, origin_s, lines), names, zone, lines, str(path))
 
 
 def read_attempts(
@@ -407,8 +407,8 @@ def read_merged(
     ]
     names = names or sorted_names([*node_events.names, *records.names])
     absent = absent_rows(options, lines)
-    used = spans_on([*rows, *added, *absent], names, origin_s, lines)
-    record = record_of(used, names, zone, lines, str(events))
+    used = used_downs([*rows, *added, *absent], names, origin_s, lines)
+    record = record_of_downs(used, names, zone, lines, str(events))
     return msgspec.structs.replace(record, sources=_sources(used.rows, records.failed))
 
 
