@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rebat.core.jobs import Workload
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
 from rebat.workloads.generate import mira_like

@@ -20,9 +20,9 @@ from rebat.core.jobs import Workload
 from rebat.engine.batsim5 import Engine5
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import MachineEvent, texts_of
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.wire import batsim4, batsim5
 from rebat.wire.conversation import Conversation, greet, run_remote, session_for
 from rebat.wire.zmq_link import connect, serve

@@ -14,8 +14,7 @@ from rebat.campaign.opening import Campaign
 from rebat.campaign.store import Owner, Store, UnitResult
 from rebat.campaign.tables import write_tables
 from rebat.core.errors import InputError
-from rebat.models.failures.authors import Authors
-from rebat.models.failures.renewal import Poisson
+from rebat.models.failures.renewal import Authors, Poisson
 from rebat.results.metric import flat_metrics
 from rebat.runs import keys
 from rebat.runs.simulating import units

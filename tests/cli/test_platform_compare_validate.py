@@ -10,9 +10,9 @@ import pytest
 from rebat.cli.main import COMMANDS, main
 from rebat.engine.engine import EngineOptions
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events, write_events
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate, write_run
 from rebat.workloads.batsim_json import write_workload

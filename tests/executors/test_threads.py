@@ -15,7 +15,7 @@ import pytest
 from rebat.core.errors import InputError, RebatError
 from rebat.executors.resources import Resources
 from rebat.executors.table import EXECUTORS
-from rebat.models.failures.authors import Authors
+from rebat.models.failures.renewal import Authors
 from rebat.sim.shared import Shared
 from rebat.sim.simulate import Events
 

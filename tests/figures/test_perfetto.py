@@ -18,8 +18,8 @@ from rebat.core.nodes import NodeSet
 from rebat.figures.perfetto.encoding import number, varint
 from rebat.figures.perfetto.run import nodes_per_track, run_trace, steals_of
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.results.files.run_folder import read_timeline
 from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timeline_of

@@ -27,12 +27,14 @@ from rebat.models.checkpoint import (
     work_in_us,
     young_daly_period_s,
 )
-from rebat.models.interruptions import (
+from rebat.models.remaining import (
+    Remaining,
     after_next_checkpoint,
     after_proactive_checkpoint,
+    resumed,
+    resumed_length_us,
     since_last_checkpoint,
 )
-from rebat.models.remaining import Remaining, resumed, resumed_length_us
 from rebat.models.tiers import add_tiers, parse_tiers
 from tests.scenarios import machine
 

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from rebat.campaign.opening import open_campaign
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.correlated import Correlated, Correlation, correlated
 from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.law import Law, generate_events
 from rebat.models.failures.per_node_laws import Weibull
-from rebat.models.failures.renewal import Poisson, Renewal
+from rebat.models.failures.renewal import Authors, Poisson, Renewal
 from tests.campaign.builders import GRID, campaign_file
 from tests.models.paired import Paired
 from tests.outages import down_intervals

@@ -18,13 +18,12 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures import laws
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import DrawnEvents, Law, Outage, events_of, generate_events
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.recorded import Recorded, Trace
-from rebat.models.failures.renewal import Poisson, Renewal, Scaled
+from rebat.models.failures.renewal import Authors, Poisson, Renewal, Scaled
 from rebat.runs.simulating import simulate_run
 from tests.campaign.builders import GRID, campaign_file
 from tests.models.paired import Paired

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import (
     MachineEvent,
     check_alternation,
@@ -21,7 +20,7 @@ from rebat.models.failures.events import (
 )
 from rebat.models.failures.law import Outage, events_of, generate_events
 from rebat.models.failures.laws import LAWS, law_named, parse_law
-from rebat.models.failures.renewal import Poisson
+from rebat.models.failures.renewal import Authors, Poisson
 from rebat.models.failures.statistics import describe_events
 from tests.recordings import beside
 

@@ -17,14 +17,16 @@ from scipy import stats
 from rebat.models.ettr import DAY_S
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.laws import parse_law
-from rebat.models.failures.repeated import STEPS, chances, lives_of
 from rebat.models.failures.statistics import (
     SIGNIFICANCE,
+    STEPS,
     Exposure,
+    chances,
     exposure_of,
     holm,
     job_sizes,
     lemons,
+    lives_of,
     mttf_by_size,
     poisson_interval,
 )

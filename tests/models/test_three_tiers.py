@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.core.units import to_us
+from rebat.models.checkpoint import light_of
 from rebat.models.ettr import (
     Levels,
     TwoTiers,
@@ -23,7 +24,6 @@ from rebat.models.ettr import (
 )
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.laws import parse_law
-from rebat.models.light import light_of
 from rebat.models.tiers import add_tiers, needed, parse_tiers, pattern_of
 from rebat.runs.options import ScenarioOptions
 from tests.models.test_tiers import fails

@@ -8,8 +8,8 @@ import pytest
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
+from rebat.models.checkpoint import light_of
 from rebat.models.failures.events import MachineEvent
-from rebat.models.light import light_of
 from rebat.models.tiers import add_tiers, parse_tiers, pattern_of
 from rebat.runs.options import ScenarioOptions
 from tests.scenarios import check_run, machine, run

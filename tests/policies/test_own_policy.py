@@ -246,7 +246,7 @@ def always(steal):
     return True
 
 def whole(checkpointing, run_us, semantics):
-    from rebat.models.interruptions import since_last_checkpoint
+    from rebat.models.remaining import since_last_checkpoint
     return since_last_checkpoint(checkpointing, run_us, semantics)
 
 def low(free, request, machine):

@@ -9,7 +9,7 @@ import pytest
 
 from rebat.core import table
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate, write_run
 from rebat.workloads.generate import synthetic

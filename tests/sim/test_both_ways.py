@@ -13,7 +13,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.library import remarks
-from rebat.models.failures.authors import Authors
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.sim import columns, simulate
 from rebat.sim.eligible import why_not_policy, why_not_workload

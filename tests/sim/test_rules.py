@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from rebat.core.units import to_us
-from rebat.models import six_digits
+from rebat.models import remaining
 from rebat.sim import stops
 from rebat.sim.columns import BY_NAME, BY_PREFIX, JOB, N_COLUMNS, NUMBER
 from rebat.sim.queue import text_first
@@ -26,7 +26,7 @@ def numbers(rng: random.Random):
 
 def test_six_digits_are_those_of_text() -> None:
     for number in [0.0, *numbers(random.Random(0))]:
-        assert stops.written(number) == six_digits.written(number), number
+        assert stops.written(number) == remaining.written(number), number
         assert stops.to_us(number) == to_us(number), number
 
 

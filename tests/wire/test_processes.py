@@ -23,9 +23,9 @@ import zmq
 from rebat.cli.main import main
 from rebat.core.jobs import PROBES, Job, Workload
 from rebat.models.checkpoint import add_perfect, add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import write_events
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.models.operations import rolling_maintenance, write_operations
 from rebat.wire import zmq_link
 from rebat.wire.recording import read_frames

@@ -12,8 +12,8 @@ import msgspec
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
 from rebat.kernels.compiled import is_compiled
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.papers.common.kind import Document, Expansion, Kind
 from rebat.papers.common.parts import Picture, Table
 from rebat.papers.simulations import gather, maker

@@ -1,20 +1,116 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remains of a job after a stop, in microseconds.
+"""What remains of a job after a stop, and when the stop takes place.
 
-A stop is one of: an interruption (``interruptions``), a resize, an image, or an interruption with
-perfect checkpoints (Prabhakaran, Neumann and Wolf 2018).
+A stop is one of: an interruption, a resize, an image, or an interruption with perfect checkpoints
+(Prabhakaran, Neumann and Wolf 2018). The rules of interruptions are sections 7.2.2 and 7.2.3
+(Figures 14 to 18) of Du, Marchal, Pallez and Robert, "Improving Batch Schedulers with Node Stealing
+for Failed Jobs", CCPE 2024. They are valid in any unit of time: the session uses whole
+microseconds, the arithmetic of the authors' program (`digits=six`) uses seconds.
+
+The authors' program represents times as floating-point numbers (double). It writes every number of
+a resubmission with six significant digits (C's %g). The next resubmission is computed from these
+rounded numbers.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
 from rebat.core.attempts import When
 from rebat.core.options import Semantics
-from rebat.models.checkpoint import NEVER, Checkpointing
-from rebat.models.interruptions import INTERRUPTIONS
-from rebat.models.light import LightTier
-from rebat.models.six_digits import Written
+from rebat.core.units import to_s, to_us
+from rebat.models.checkpoint import NEVER, Checkpointing, CheckpointPattern, LightTier, Time
+
+
+class RemainingTimes(NamedTuple, Generic[Time]):
+    """What remains of a job after an interruption.
+
+    Attributes
+    ----------
+    useful
+        The part of the job's length that is kept (t_useful).
+    first_period, first_recovery
+        First period and first recovery of the resubmission.
+    wait
+        Delay until the interruption takes place (t_checkpoint).
+    """
+
+    useful: Time
+    first_period: Time
+    first_recovery: Time
+    wait: Time
+
+
+def _progress(p: CheckpointPattern[Time], cycles: Time) -> Time:
+    """Return the progress after the first checkpoint and ``cycles`` further cycles."""
+    return p.first_period + p.cost + cycles * p.cycle
+
+
+def since_last_checkpoint(
+    p: CheckpointPattern[Time], run: Time, semantics: Semantics
+) -> RemainingTimes[Time]:
+    """Interrupt a failed job, or a victim with timing T1, immediately (section 7.2.2).
+
+    If the first checkpoint is not complete, no work is kept. In this case, the paper's resubmission
+    begins with a recovery. The authors' program does not change R_first, which is 0 for a job that
+    was not resubmitted.
+    """
+    if run <= p.first_end:
+        recovery = p.restart if semantics == "paper" else p.first_recovery
+        return RemainingTimes(0, p.first_period, recovery, 0)
+    return RemainingTimes(_progress(p, (run - p.first_end) // p.cycle), p.period, p.recovery, 0)
+
+
+def after_proactive_checkpoint(
+    p: CheckpointPattern[Time], run: Time, semantics: Semantics
+) -> RemainingTimes[Time]:
+    """Write a checkpoint now, then interrupt the victim: timing T2 (Figures 14 and 15).
+
+    In the fifth case of the figures, the current checkpoint counts as complete, as in the sum in
+    the text and in the program. (Both round up; the formula in Figure 15 rounds down.)
+    """
+    in_first = run - p.first_recovery
+    if in_first <= 0:
+        wait = 0 if semantics == "paper" else p.moment
+        return RemainingTimes(0, p.first_period, p.restart, wait)
+    if in_first <= p.first_period:
+        return RemainingTimes(in_first, p.first_period - in_first, p.recovery, p.cost)
+    if run <= p.first_end:
+        return RemainingTimes(_progress(p, 0), p.period, p.recovery, p.first_end - run)
+    cycles, position = divmod(run - p.first_end, p.cycle)
+    if position <= p.period:
+        return RemainingTimes(in_first, p.period - position, p.recovery, p.cost)
+    return RemainingTimes(_progress(p, cycles + 1), p.period, p.recovery, p.cycle - position)
+
+
+def after_next_checkpoint(
+    p: CheckpointPattern[Time], run: Time, semantics: Semantics
+) -> RemainingTimes[Time]:
+    """Wait for the victim's next regular checkpoint, then interrupt it: timing T3 (Figure 16).
+
+    If the victim is still recovering, the paper interrupts it immediately. The authors' program
+    waits for the victim's first checkpoint.
+    """
+    if run <= p.first_recovery and semantics == "paper":
+        return RemainingTimes(0, p.first_period, p.restart, 0)
+    cycles = max(0, -((p.first_end - run) // p.cycle))
+    useful = _progress(p, cycles)
+    return RemainingTimes(useful, p.period, p.recovery, p.first_recovery + useful - run)
+
+
+Interruption = Callable[[CheckpointPattern[Any], Any, Semantics], RemainingTimes[Any]]
+
+INTERRUPTIONS: dict[When, Interruption] = {
+    When.NOW: since_last_checkpoint,
+    When.CHECKPOINT: after_proactive_checkpoint,
+    When.NEXT_CHECKPOINT: after_next_checkpoint,
+}
+"""The rule for each timing of an interruption: T1, T2, T3 of section 7.1."""
+
 
 AtRisk = tuple[int, ...]
 """Work at risk (us): work that no checkpoint of a tier or of a heavier tier contains.
@@ -115,8 +211,8 @@ class _Position(msgspec.Struct, frozen=True):
 def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
     """Return the position of an attempt that has loaded its checkpoint.
 
-    If there is a single light tier, its parts (`models.light`) are counted from the start of the
-    attempt.
+    If there is a single light tier, its parts (`LightCheckpoints`) are counted from the start of
+    the attempt.
     """
     n_tiers = 1 + (len(c.light.tiers) if c.light else 0)
     if run_us <= c.first_end_us:
@@ -262,3 +358,87 @@ def resumed_length_us(length_us: int, c: Checkpointing | None, remaining: Remain
     """Return the remaining length or walltime, t' = R'_first + (t - R_first) - t_useful (eq. 4)."""
     recovery_us = c.first_recovery_us if c else 0
     return remaining.first_recovery_us + (length_us - recovery_us) - remaining.useful_us
+
+
+RJMS_DELAY_S = 5.0
+"""Seconds that Batsched adds to every walltime when it plans (Batsched's option rjms_delay)."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The numbers of a resubmission with six digits, and the unrounded wait before the stop."""
+
+    delay_s: float
+    walltime_s: float
+    period_s: float
+    cost_s: float
+    recovery_s: float
+    first_period_s: float
+    first_recovery_s: float
+    wait_s: float
+
+
+def written(seconds: float) -> float:
+    """Return a number rounded to six significant digits.
+
+    >>> written(80906.155), written(2545.584412)
+    (80906.2, 2545.58)
+    """
+    return float(f"{seconds:.6g}")
+
+
+def written_us(us: int) -> int:
+    """Return a time in microseconds, rounded to six significant digits in seconds."""
+    return to_us(written(to_s(us)))
+
+
+def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float:
+    """Return the checkpoint period in seconds, as the program computes it from a rounded rate.
+
+    T = sqrt(2C / (lambda p)), where lambda has six decimals in units of 1e-8 per second.
+
+    >>> round(period_as_forwarded_s(3600.0, 300.0, 8192), 5)
+    3600.00107
+    """
+    rate = round(2e8 * cost_s / (period_s**2 * n_nodes), 6)
+    return math.sqrt(2 * cost_s / (rate * 1e-8 * n_nodes)) if rate else period_s
+
+
+def in_seconds(c: Checkpointing, period_s: float) -> CheckpointPattern[float]:
+    """Return the pattern of an execution in seconds.
+
+    ``period_s`` is the unrounded period of the execution.
+    """
+    first_s = period_s if c.first_period_us == c.period_us else to_s(c.first_period_us)
+    return CheckpointPattern(
+        period_s,
+        to_s(c.cost_us),
+        to_s(c.recovery_us),
+        first_s,
+        to_s(c.first_recovery_us),
+        to_s(c.restart_us),
+        0.1,
+    )
+
+
+def resubmission(
+    p: CheckpointPattern[float],
+    delay_s: float,
+    walltime_s: float,
+    run_s: float,
+    when: When,
+    semantics: Semantics,
+) -> Written:
+    """Return the numbers of a resubmission after an attempt that ran for ``run_s``."""
+    left = INTERRUPTIONS[when](p, run_s, semantics)
+    recovery = left.first_recovery
+    bare_walltime_s = (walltime_s + RJMS_DELAY_S - p.first_recovery) - RJMS_DELAY_S
+    return Written(
+        written(recovery + (delay_s - p.first_recovery) - left.useful),
+        written(recovery + bare_walltime_s - left.useful),
+        written(p.period),
+        written(p.cost),
+        written(p.recovery),
+        written(left.first_period),
+        written(recovery),
+        left.wait,
+    )

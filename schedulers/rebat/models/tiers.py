@@ -19,9 +19,14 @@ from rebat.core.job_table import Ints
 from rebat.core.jobs import Workload
 from rebat.core.table import Column
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
-from rebat.models.checkpoint import lengthened_workload, writing_us
+from rebat.models.checkpoint import (
+    LightCheckpoints,
+    Survives,
+    lengthened_workload,
+    light_of,
+    writing_us,
+)
 from rebat.models.ettr import Levels, best_pattern
-from rebat.models.light import LightCheckpoints, Survives, light_of
 
 SURVIVES: dict[str, Survives | None] = {
     "memory": "process",

@@ -20,7 +20,7 @@ from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
 from rebat.models.boxes import Allotment, TorusBlocks
 from rebat.models.power import NodePower, read_power
-from rebat.models.six_digits import RJMS_DELAY_S
+from rebat.models.remaining import RJMS_DELAY_S
 from rebat.policies.choosing import changed, point
 from rebat.policies.own import OwnCode, is_own
 from rebat.policies.own_policy import OwnPolicy, own_policy, without_class

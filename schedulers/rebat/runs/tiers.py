@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
+from rebat.models.checkpoint import Survives
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law
-from rebat.models.light import Survives
 from rebat.models.tiers import SURVIVES, parse_tiers
 from rebat.runs.spec import TierCheckpoints
 

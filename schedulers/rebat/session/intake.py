@@ -26,7 +26,7 @@ from rebat.core.events import (
     SimulationEnded,
 )
 from rebat.core.nodes import NodeSet
-from rebat.models.light import Failure
+from rebat.models.checkpoint import Failure
 from rebat.session.ledger import AttemptRecord
 from rebat.session.registry import Registry
 from rebat.session.state import State, Stopping

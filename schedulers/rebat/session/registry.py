@@ -34,26 +34,29 @@ from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
+    Failure,
     checkpointing_of,
     derived_checkpointing,
     with_checkpoints_us,
     work_in_us,
 )
-from rebat.models.interruptions import INTERRUPTIONS
-from rebat.models.light import Failure
 from rebat.models.migration import cost_us
 from rebat.models.remaining import (
+    INTERRUPTIONS,
     AtRisk,
     Remaining,
+    Written,
     after_light_failure,
     imaged,
+    in_seconds,
+    period_as_forwarded_s,
     remaining_after,
+    resubmission,
     resumed,
     resumed_length_us,
     untouched,
 )
 from rebat.models.silent_errors import retried_profile, with_errors_left
-from rebat.models.six_digits import Written, in_seconds, period_as_forwarded_s, resubmission
 from rebat.models.speedup import run_us, speedup_of
 from rebat.session.state import State
 

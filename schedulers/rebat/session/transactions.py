@@ -57,9 +57,8 @@ from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
-from rebat.models.light import Failure
-from rebat.models.remaining import Remaining
-from rebat.models.six_digits import written_us
+from rebat.models.checkpoint import Failure
+from rebat.models.remaining import Remaining, written_us
 from rebat.session import checks
 from rebat.session.ledger import AttemptRecord, Hold, Why
 from rebat.session.registry import Registry

@@ -25,7 +25,7 @@ from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, GroupedEvents
 from rebat.models.failures.laws import reads_files
-from rebat.models.six_digits import period_as_forwarded_s
+from rebat.models.remaining import period_as_forwarded_s
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import (
@@ -254,7 +254,7 @@ def ranks_of(jobs: Submissions) -> Ints:
 
 
 def with_periods_as_forwarded(table: Ints, profiles: Ints) -> tuple[Ints, Ints]:
-    """Return both tables with periods as Batsim rounds them (see `rebat.models.six_digits`).
+    """Return both tables with periods as Batsim rounds them (see `rebat.models.remaining`).
 
     A rounded period depends on the number of nodes, so a profile becomes a row for each number.
     """

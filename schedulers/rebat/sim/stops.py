@@ -11,7 +11,7 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined, loop
-from rebat.models.six_digits import RJMS_DELAY_S
+from rebat.models.remaining import RJMS_DELAY_S
 from rebat.sim.columns import (
     AUTHORS,
     BY_START,
@@ -77,7 +77,7 @@ def interrupted(  # noqa: PLR0911 (a case each)
     period: Any, cost: Any, restart: Any, first: Any, recovery: Any, run: Any, timing: int,
     authors: bool, moment: Any,
 ) -> Any:  # fmt: skip
-    """Return what remains after an interruption (`rebat.models.interruptions`).
+    """Return what remains after an interruption (`rebat.models.remaining`).
 
     The values are the progress that is kept, the first period, the first recovery and the wait.
     They are integers (microseconds) or floats (seconds), as the arguments.
@@ -186,7 +186,7 @@ def written_us(us: int, parameters: Any) -> int:
 
 @loop
 def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> None:
-    """Write the numbers of resubmission ``b`` of attempt ``a`` as in `rebat.models.six_digits`.
+    """Write the numbers of resubmission ``b`` of attempt ``a`` as in `rebat.models.remaining`.
 
     ``ran`` is the time for which the attempt ran, in seconds.
     """

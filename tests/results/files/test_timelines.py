@@ -13,8 +13,8 @@ import pytest
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.results.files.run_folder import read_timeline, run_folders
 from rebat.results.measures.platform import free_steps

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rebat.core.units import to_us
 from rebat.library.sheets import by_metric, by_metric_of_seeds, by_policy
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.results.catalogue import NODE_TIME, USUAL, metric
 from rebat.results.comparison import Seeds, intervals_csv, rows

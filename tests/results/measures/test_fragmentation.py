@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.core.units import US_PER_S
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.results.comparison import comparison
 from rebat.results.measures.platform import fragmentation

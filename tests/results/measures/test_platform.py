@@ -9,9 +9,9 @@ import pytest
 
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import add_young_daly
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import read_events
 from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.results.catalogue import NODE_TIME
 from rebat.results.comparison import comparison

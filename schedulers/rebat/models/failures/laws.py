@@ -26,13 +26,12 @@ from rebat.core.declared import name_and_values
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import folder
 from rebat.core.units import parse_duration
-from rebat.models.failures.authors import Authors
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law, check_span, least_s
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.recorded import Recorded, Trace
-from rebat.models.failures.renewal import Poisson, Renewal, Scaled
+from rebat.models.failures.renewal import Authors, Poisson, Renewal, Scaled
 
 LAWS: dict[str, type[Law]] = {
     "authors": Authors,

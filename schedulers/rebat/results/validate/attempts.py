@@ -22,8 +22,8 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.traits import shape_of
 from rebat.models.checkpoint import checkpointing_of, work_in_us
+from rebat.models.remaining import written_us
 from rebat.models.silent_errors import errors_left
-from rebat.models.six_digits import written_us
 from rebat.models.speedup import run_us, speedup_of
 from rebat.results.files.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
 from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, seconds
