@@ -14,9 +14,12 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Recovery, SessionOptions, parse_stage
 from rebat.core.units import US_PER_S, to_us
+from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import MachineEvent, write_events
+from rebat.policies.presets import preset
 from rebat.results.measures.summary import as_json
 from rebat.runs.single import simulate, write_run
+from rebat.session.session import Session
 from tests.scenarios import Custom, check_run, fails, machine, run
 
 
@@ -122,6 +125,20 @@ def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed(
     ]
     check_run(result)
     assert result.summary.platform.held == 9
+
+
+def test_a_failed_job_that_completes_before_its_kill_arrives_has_not_completed() -> None:
+    """The hang ends at 8 s. With a latency of 1 ms, end and kill of the job are at 8.001 s."""
+    workload = machine(1, (1, 8))
+    policy = preset("easy:detect=4")
+    session = Session(policy.make(), policy.session)
+    engine = Engine(
+        workload, n_nodes=1, events=fails(0, 4, 5), options=EngineOptions(latency_us=1000)
+    )
+    engine.run(session.handle)
+    first, again = session.ledger.attempts
+    assert (first.cause, first.state) == (Cause.NODE_FAILURE, "COMPLETED_SUCCESSFULLY")
+    assert (again.cause, again.useful_us) == (Cause.COMPLETED, to_us(8.001))  # with the latency
 
 
 def test_a_walltime_ends_a_job_that_hangs() -> None:

@@ -116,13 +116,16 @@ class Intake:
         hung = self._transactions.hung_completion(running) if stopping is None else None
         if hung:
             worked_us = max(0, hung.remaining.useful_us)
-        if stopping and event.state == "COMPLETED_KILLED":
+        timed_out = event.state == "COMPLETED_WALLTIME_REACHED"
+        if stopping and hang and not timed_out:
+            stopping.failed = True
+        if stopping and (stopping.failed or event.state == "COMPLETED_KILLED"):
             self._state.changes.leave(running, self._state.changes.stopped)
             ends = isinstance(stopping.stop.then, End)
             useful_us = worked_us if ends else max(0, stopping.remaining.useful_us)
             self._record(running, event, stopping.stop.cause, useful_us, stopping)
             return
-        if hung and event.state != "COMPLETED_WALLTIME_REACHED":
+        if hung and not timed_out:
             self._state.changes.leave(running, self._state.changes.stopped)
             self._record(running, event, Cause.NODE_FAILURE, worked_us, hung)
             self._transactions.hold_until_detected(hung)

@@ -66,7 +66,8 @@ interruptions, a job can also end while it waits or moves.
 class Stopping(msgspec.Struct):
     """A stop whose kill was sent at ``sent_us``.
 
-    ``targets`` are the held target nodes of the move of the job.
+    ``targets`` are the held target nodes of the move of the job. ``failed`` is True if the attempt
+    had failed, and completed in the simulator before its kill: its job runs again.
     """
 
     stop: Stop
@@ -74,6 +75,7 @@ class Stopping(msgspec.Struct):
     running: Running
     sent_us: int
     targets: list[Running] = []
+    failed: bool = False
 
 
 class Scheduled(msgspec.Struct):

@@ -364,13 +364,14 @@ class Transactions:
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
         """Complete a stop whose kill is acknowledged.
 
-        If ``killed`` is False, the attempt completed before it was killed.
+        If ``killed`` is False, the attempt completed before it was killed. Its job is over, unless
+        the attempt had failed.
         """
         stopping = self.jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return
         self._note_lag(stopping.sent_us)
-        if not killed:
+        if not (killed or stopping.failed):
             self._let_go(*stopping.targets)
         elif isinstance(stopping.stop.then, Move):
             self.jobs.move(stopping)
