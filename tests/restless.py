@@ -191,7 +191,8 @@ class Restless(Policy):
     def plan(self, view: View, changes):
         proposals = list(self._inner.plan(view, changes))
         plan = getattr(getattr(self._inner, "_planning", None), "_plan", None)
-        if isinstance(plan, CountedPlan) and not view.stopping:
+        # without waiting jobs, a plan does not extend overdue attempts
+        if isinstance(plan, CountedPlan) and not view.stopping and (view.queue or not plan._late):
             base = deepcopy(plan._base).profile(view.now_us)  # a copy: the plan must not change
             assert base.f[0] == view.n_free  # the plan counts free nodes correctly
         return proposals
