@@ -153,7 +153,7 @@ def _operations(file: str | None, folder: Path, where: str) -> OperationFile | N
     if file is None:
         return None
     try:
-        return OperationFile(Path(file).name, tuple(read_operations(folder / file)))
+        return OperationFile(file, tuple(read_operations(folder / file)))
     except InputError as error:
         raise error.at(where) from None
 

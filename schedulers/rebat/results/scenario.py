@@ -64,6 +64,8 @@ class ScenarioLabel(NamedTuple):
     operations: str | None = None
     walltime_kills: str | None = "wasted"
     accounting: str | None = "exact"
+    max_attempts: int | None = None
+    """Number of interruptions after which a job ends as failed. None is the default."""
 
     @property
     def family(self) -> ScenarioLabel:
@@ -80,6 +82,7 @@ class ScenarioLabel(NamedTuple):
             select=self.select,
             walltime_kills=self.walltime_kills,
             accounting=self.accounting,
+            max_attempts=self.max_attempts,
         )
         text = self.checkpoint
         if text and text.endswith(")") and FOR_MTBF not in text and self.mtbf_s is not None:
@@ -115,7 +118,7 @@ class ScenarioLabel(NamedTuple):
         texts = [f"checkpoints: {_MANY_DIGITS.sub(_rounded, self.checkpoint or 'none')}"]
         if self.checkpoint == USUAL_CHECKPOINTS:
             texts = ["Young/Daly checkpoints"]
-        if self.failure_model not in (None, "authors"):
+        if self.failure_model not in (None, "authors") or self.law:
             texts.append(f"failures {self.failure_model}" + (f":{self.law}" if self.law else ""))
         if self.horizon_s not in USUAL_HORIZONS_S:
             texts.append(f"failures up to {exact(self.horizon_s)}")
@@ -127,6 +130,8 @@ class ScenarioLabel(NamedTuple):
         useful = self.walltime_kills == "useful"
         texts += ["work of jobs killed at walltime counts as useful"] if useful else []
         texts += ["checkpoint accounting of the program"] if self.accounting == "program" else []
+        most = self.max_attempts
+        texts += [f"at most {counted(most, 'interruption')} per job"] if most else []
         texts += [f"window {self.window}"] if self.window != AUTO else []
         return texts + ([f"jobs {self.select}"] if self.select != AUTO else [])
 
@@ -134,13 +139,14 @@ class ScenarioLabel(NamedTuple):
 def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
     """Return the scenario of a row.
 
-    The number of nodes may be a float, because a Parquet column with missing values has floats.
+    Whole numbers may be floats, because a Parquet column with missing values has floats.
     """
     scenario = ScenarioLabel(*about)
-    return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))
+    whole = {name: getattr(scenario, name) for name in ("nodes", "max_attempts")}
+    return scenario._replace(**{n: None if v is None else int(v) for n, v in whole.items()})
 
 
-LATER = ("accounting", "begin_s", "trace_end_s")
+LATER = ("accounting", "max_attempts", "begin_s", "trace_end_s")
 """Columns that earlier versions did not write. If they are missing, their cells are None."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import exact
 from rebat.models.failures.laws import name_of
 from rebat.results.scenario import FOR_MTBF, ScenarioLabel
@@ -15,6 +16,7 @@ COLUMNS: dict[str, type] = {
     **dict.fromkeys(("mtbf_s", "downtime_s", "horizon_s"), float),
     "nodes": int,
     "cores_per_node": int,
+    "max_attempts": int,
     "seed": int,
 }
 DETAILS: dict[str, type] = {"size_class": str}
@@ -51,6 +53,7 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
         operations=scenario.operations.file if scenario.operations else None,
         walltime_kills=scenario.walltime_kills,
         accounting=scenario.accounting,
+        max_attempts=most if (most := scenario.max_attempts) != MAX_ATTEMPTS else None,
     )
 
 

@@ -117,7 +117,7 @@ class Intake:
         if hung:
             worked_us = max(0, hung.remaining.useful_us)
         timed_out = event.state == "COMPLETED_WALLTIME_REACHED"
-        if stopping and hang and not timed_out:
+        if stopping and hang and hang.due_us > hang.at_us and not timed_out:
             stopping.failed = True
         if stopping and (stopping.failed or event.state == "COMPLETED_KILLED"):
             self._state.changes.leave(running, self._state.changes.stopped)
