@@ -20,7 +20,11 @@ from rebat.runs.spec import RunSpec, Source
 MTBF: dict[str, Any] = {"mtbf": 3600.0}
 CASCADE = MTBF | {"cascade": 0.3}
 YOUNG_DALY = MTBF | {"checkpoint": "young-daly"}
-TIERS: dict[str, Any] = {"law": parse_law("fleet:rate=6.5"), "checkpoint": "tiers:auto", "mtbf": 3600.0}
+TIERS: dict[str, Any] = {
+    "law": parse_law("fleet:rate=6.5"),
+    "checkpoint": "tiers:auto",
+    "mtbf": 3600.0,
+}
 
 CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "law": (MTBF, parse_law("poisson:mtbf=1h,downtime=1h")),

@@ -142,8 +142,11 @@ def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
     Whole numbers may be floats, because a Parquet column with missing values has floats.
     """
     scenario = ScenarioLabel(*about)
-    whole = {name: getattr(scenario, name) for name in ("nodes", "max_attempts")}
-    return scenario._replace(**{n: None if v is None else int(v) for n, v in whole.items()})
+    nodes, most = scenario.nodes, scenario.max_attempts
+    return scenario._replace(
+        nodes=None if nodes is None else int(nodes),
+        max_attempts=None if most is None else int(most),
+    )
 
 
 LATER = ("accounting", "max_attempts", "begin_s", "trace_end_s")
