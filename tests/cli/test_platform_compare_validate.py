@@ -249,3 +249,16 @@ def test_the_small_workload_is_what_its_readme_makes(tmp_path: Path) -> None:
     assert (tmp_path / "synthetic-small.json").read_bytes() == shipped.read_bytes()
     events = generate_events(Authors(1800, 600), 128, horizon_s=43_200)
     assert read_events(ROOT / "failure_events/synthetic-small.events") == events
+
+
+def test_a_job_that_was_given_up_is_no_error(capsys) -> None:
+    """With one failure allowed, some jobs end killed. A killed job with no failure is an error."""
+    law = ("--mtbf", "1h", "--downtime", "10min", "--max-attempts", "1", "--out", "out")
+    assert status("run", "mira-like-june-2017", "-p", "greedy", *law) == 0
+    assert '"given_up": 0' not in Path("out/greedy/summary.json").read_text()
+    assert status("validate", "out/greedy") == 0
+    table = Path("out/greedy/rebat_jobs.csv")
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *(line.replace(",1,1,", ",1,0,") for line in lines[1:])]))
+    assert status("validate", "out/greedy") == 1
+    assert "was killed, but not resubmitted" in capsys.readouterr().out

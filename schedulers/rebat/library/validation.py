@@ -9,7 +9,7 @@ import msgspec
 
 from rebat.core.attempts import Cause, resubmission_id
 from rebat.core.errors import RebatError
-from rebat.core.options import HUNG
+from rebat.core.options import HUNG, MAX_ATTEMPTS
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.results.files.run_folder import read_source
@@ -55,6 +55,7 @@ def _completed(reference: Reference, folder: Path) -> Reference:
         ended_us=ended_us,
         queued_us=queued_us,
         hung_us=_hung_us(folder),
+        given_up=_given_up(folder),
     )
 
 
@@ -80,6 +81,23 @@ def _hung_us(folder: Path) -> dict[str, int]:
     rows = Rows(path, ("job_id", "attempt", *columns))
     stages = zip(*(rows.times(name).tolist() for name in columns), strict=True)
     return dict(zip(_ids(rows), map(sum, stages), strict=True))
+
+
+def _given_up(folder: Path) -> frozenset[str]:
+    """Return the ids of jobs with as many failures as the run allowed."""
+    path = table_in(folder, "rebat_jobs")
+    if not path.is_file():
+        return frozenset()
+    try:
+        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
+        most = int(summary["options"].get("max_attempts", MAX_ATTEMPTS))
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
+        most = MAX_ATTEMPTS
+    rows = Rows(path, ("job_id", "failures"))
+    failures = rows.counts("failures").tolist()
+    return frozenset(
+        job for job, n in zip(rows.names("job_id"), failures, strict=True) if n >= most
+    )
 
 
 def _ids(rows: Rows) -> list[str]:

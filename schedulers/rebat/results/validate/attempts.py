@@ -92,7 +92,7 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
             yield Finding("attempts", last.line, text)
         for earlier, later in pairwise(numbers):
             yield from _follow(attempts[earlier], attempts[later], reference.hung_us)
-        if not again or last.state != KILLED:
+        if not again or last.state != KILLED or job_id in reference.given_up:
             continue
         if job_id not in endless:
             text = f"job {last.key} was killed, but not resubmitted"

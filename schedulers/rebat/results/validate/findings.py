@@ -86,6 +86,8 @@ class Reference(msgspec.Struct, frozen=True):
         Time (us) at which rebat queued each attempt, by id. Empty if this is unknown.
     ended_us
         Time (us) at which rebat killed each job that never completes, by id.
+    given_up
+        Ids of jobs that rebat gave up after too many failures (``--max-attempts``).
     """
 
     n_nodes: int | None = None
@@ -98,6 +100,7 @@ class Reference(msgspec.Struct, frozen=True):
     ended_us: Mapping[str, int] = {}
     hung_us: Mapping[str, int] = {}
     queued_us: Mapping[str, int] = {}
+    given_up: frozenset[str] = frozenset()
 
     @property
     def endless(self) -> frozenset[str]:
