@@ -175,13 +175,13 @@ class Restless(Policy):
         self.done: set[str] = set()
 
     def react(self, view: View, news: News):
-        yield from self._inner.react(view, news)
-        for tag in news.woken:
+        for tag in news.woken:  # first, so that a job that waits for these nodes can continue
             if self._drained.size and tag == "undrain":
                 still = [node for node in self._drained if view.machine.drained[node]]
                 self._drained = NodeSet.of([])
                 for node in still:  # one may be drained again for another reason
                     yield Undrain(NodeSet.of([node]))
+        yield from self._inner.react(view, news)
         if self._left and self._rng.random() < 0.3:
             self._left -= 1
             yield from self._something(view)

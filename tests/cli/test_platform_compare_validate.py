@@ -225,7 +225,7 @@ def test_a_kill_is_an_end_where_the_scheduler_gives_jobs_up(capsys) -> None:
     assert "line 4: job w0!4 was killed, but not resubmitted" in capsys.readouterr().out
     Path("run").mkdir()
     Path("run/jobs.csv").write_text(text)
-    Path("run/rebat_jobs.csv").touch()
+    Path("run/rebat_jobs.csv").write_text("job_id,failures\n")
     assert status("validate", "run") == 1
     assert status("validate", "run", "--gives-up") == 0
 
