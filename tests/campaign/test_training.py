@@ -13,8 +13,7 @@ from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
-from rebat.papers.common.runs_index import RunIndex, simulations
-from rebat.papers.common.sweeps import numbers_of, sweeps
+from rebat.papers.common.runs_index import RunIndex, numbers_of, simulations, sweeps
 from rebat.papers.training.report import ettr_pictures
 from rebat.results.scenario import ScenarioLabel
 from rebat.runs.options import ScenarioOptions

@@ -25,8 +25,15 @@ from rebat.library.plots import Plot
 from rebat.library.signatures import keyword, lists
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.laws import parameters as parameters_of_law
-from rebat.papers.common.runs_index import RunIndex, simulations
-from rebat.papers.common.sweeps import SweptRuns, lines_of, numbers_of, options_of, sweeps
+from rebat.papers.common.runs_index import (
+    RunIndex,
+    SweptRuns,
+    lines_of,
+    numbers_of,
+    options_of,
+    simulations,
+    sweeps,
+)
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 

@@ -15,8 +15,7 @@ import pytest
 
 from rebat.campaign.keeping import decoded, read_data
 from rebat.campaign.kinds import KINDS
-from rebat.papers.common.page import html, markdown
-from rebat.papers.common.parts import Report
+from rebat.papers.common.parts import Report, html, markdown
 from rebat.papers.simulations import REPORTS, maker
 
 FINDINGS = Path(__file__).parents[3] / "docs/findings"

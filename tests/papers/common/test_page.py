@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rebat.papers.common.judgement import (
+from rebat.papers.common.claims import (
     CONTRADICTED,
     HOLDS,
     INSIDE,
@@ -15,8 +15,7 @@ from rebat.papers.common.judgement import (
     place_of,
     summary_of,
 )
-from rebat.papers.common.page import html, markdown
-from rebat.papers.common.parts import Report
+from rebat.papers.common.parts import Report, html, markdown
 from rebat.results.intervals import Interval, interval
 
 ESTIMATE = Interval(0.5, 0.25, 0.75, 9)

@@ -13,9 +13,8 @@ from rebat.campaign.kinds import REPORTS as REPORT_OF_KIND
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.core.errors import InputError
-from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs import METRICS, labels_of, n_of
-from rebat.papers.common.runs_index import RunIndex, Setting, simulations
+from rebat.papers.common.runs_index import RunIndex, Setting, pooled, simulations
 from rebat.papers.node_stealing.differences import counterpart, gain, parsed
 from rebat.papers.simulations import REPORTS, maker
 from rebat.results.intervals import interval, marked, mean_of_ratios

@@ -17,9 +17,9 @@ from rebat.papers.migration import (
     answers,
     beyond,
     claims,
-    groups,
     printed,
     published,
+    runs,
     tables,
 )
 from rebat.papers.migration.compaction import first_compaction
@@ -150,7 +150,7 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
 def test_a_row_says_what_the_runs_say(evidence) -> None:
     """The table has means and paired differences, computed here from the metrics."""
     table = next(iter(tables.tables(evidence)))
-    load = groups.figure_4(evidence)[50]
+    load = runs.figure_4(evidence)[50]
     before, after = (
         [evidence.values(*run, "node_states_mixed")[seed] for seed in (0, 1)]
         for run in (load.base, load.others[0])
@@ -162,19 +162,19 @@ def test_a_row_says_what_the_runs_say(evidence) -> None:
 
 
 def test_groups_are_found_by_their_policies(evidence) -> None:
-    assert [*groups.figure_4(evidence)] == [50, 75]
-    assert [*groups.table_2(evidence)] == [75]
-    (drain,) = groups.drained(evidence)
-    assert (drain.base.case, drain.others[0].case) == (groups.WAITING, groups.WITHOUT)
-    (eternal,) = groups.eternal(evidence)
+    assert [*runs.figure_4(evidence)] == [50, 75]
+    assert [*runs.table_2(evidence)] == [75]
+    (drain,) = runs.drained(evidence)
+    assert (drain.base.case, drain.others[0].case) == (runs.WAITING, runs.WITHOUT)
+    (eternal,) = runs.eternal(evidence)
     assert eternal.base.setting.workload == "load-75"
-    (energy,) = groups.sleeping(evidence)
+    (energy,) = runs.sleeping(evidence)
     assert [*beyond.energy_runs(energy)] == [
         "no node sleeps", "sleeping", "compaction and sleeping", beyond.AWAKE,
     ]  # fmt: skip
-    (boxes,) = groups.defragmented(evidence)
+    (boxes,) = runs.defragmented(evidence)
     assert boxes.base.case.axes == (("torus", "4x4x4"),)
-    (worn,) = groups.foreseen(evidence)
+    (worn,) = runs.foreseen(evidence)
     assert [*named([worn.base, *worn.others])] == [
         "baseline", "stealing", "replacement", "proactive migration",
     ]  # fmt: skip
@@ -263,7 +263,7 @@ def test_what_migrations_cost_is_made_of_core_seconds() -> None:
         "window_last_s": [43_200.0, 86_400.0],
     }  # fmt: skip
     told = _told({("g", "load-50", "compaction"): metrics, ("g", "load-50", "cluster"): {}})
-    run = groups.figure_4(told)[50].others[0]
+    run = runs.figure_4(told)[50].others[0]
     few = _told({("g", "load-50", "compaction"): metrics}, times=1)
     assert few.values(*run, "migrations_a_day") == {0: 200.0, 1: 0.0}
     assert few.values(*run, "core_h_a_day") == {0: 20.0, 1: 0.0}

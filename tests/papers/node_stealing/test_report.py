@@ -21,8 +21,8 @@ from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing import printed
 from rebat.papers.node_stealing.claims import MONTHS, judgements, rows_of
 from rebat.papers.node_stealing.differences import gain
-from rebat.papers.node_stealing.pictures import pictures
 from rebat.papers.node_stealing.published import idle_as_program, printed_for
+from rebat.papers.node_stealing.report import pictures
 from rebat.papers.node_stealing.runs import index_of, main_settings
 from rebat.results.intervals import Interval, interval, spread
 from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel

@@ -10,12 +10,14 @@ import pytest
 
 from rebat.models.resilient import HEURISTICS
 from rebat.papers.common.claims import Claim, above, below, between, judge
-from rebat.papers.silent_errors.claims import judge_synthetic
-from rebat.papers.silent_errors.day_claims import judge_days
-from rebat.papers.silent_errors.day_pictures import day_pictures
-from rebat.papers.silent_errors.pictures import synthetic_pictures
+from rebat.papers.silent_errors.claims import judge_days, judge_synthetic
+from rebat.papers.silent_errors.report import (
+    day_pictures,
+    synthetic_pictures,
+    synthetic_tables,
+    table_1,
+)
 from rebat.papers.silent_errors.sets import JobSets
-from rebat.papers.silent_errors.tables import synthetic_tables, table_1
 from rebat.results.intervals import exact_number
 
 RULES = ("LPT", "LA", "HPA", "SPT")

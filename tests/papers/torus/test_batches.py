@@ -19,9 +19,8 @@ from rebat.papers.common.claims import extreme
 from rebat.papers.torus import conventions
 from rebat.papers.torus.batches import Batches, batches
 from rebat.papers.torus.claims import judgements
-from rebat.papers.torus.grid import FailureHorizon
 from rebat.papers.torus.published import GAINS, TABLE_1, Trace
-from rebat.papers.torus.units import COLUMNS, KIND, densities
+from rebat.papers.torus.units import COLUMNS, KIND, FailureHorizon, densities
 from rebat.results.intervals import Interval, interval
 from tests.campaign.builders import contents, n_run, run_here
 

@@ -14,8 +14,7 @@ from rebat.models.boxes import TorusBlocks
 from rebat.models.topology import Torus
 from rebat.papers.common.machine import owners
 from rebat.papers.common.runs_index import RunIndex, Setting
-from rebat.papers.torus.machine import busiest
-from rebat.papers.torus.many_jobs import judgements
+from rebat.papers.torus.many_jobs import busiest, judgements
 from rebat.policies.presets import preset
 from rebat.results.intervals import interval, minus
 from rebat.results.measures.platform import free_steps

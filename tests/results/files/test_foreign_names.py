@@ -16,8 +16,8 @@ import rebat
 from rebat.core.formatting import guarded, name_field, original
 from rebat.core.jobs import Workload
 from rebat.models.failures.outages import write_names
-from rebat.papers.common.judgement import CONTRADICTED
-from rebat.papers.common.page import html, markdown
+from rebat.papers.common.claims import CONTRADICTED
+from rebat.papers.common.parts import html, markdown
 from rebat.results.comparison import Seeds, seeds_csv
 from rebat.results.files.run_folder import read_timeline
 from tests.papers.common.test_page import claim, report

@@ -22,10 +22,17 @@ from rebat.papers.common.parts import (
     percent,
     seeds_text,
 )
-from rebat.papers.common.pooled import pooled
-from rebat.papers.common.runs_index import RunIndex, Setting, simulations
-from rebat.papers.common.sweeps import SweptRuns, lines_of, sweeps
-from rebat.papers.common.tables import Column, column
+from rebat.papers.common.runs_index import (
+    Column,
+    RunIndex,
+    Setting,
+    SweptRuns,
+    column,
+    lines_of,
+    pooled,
+    simulations,
+    sweeps,
+)
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import change_text

@@ -7,20 +7,23 @@ from collections.abc import Iterator, Mapping
 from math import sqrt
 
 from rebat.papers.common.parts import change, number, points, share
-from rebat.papers.common.runs_index import Run
-from rebat.papers.common.tables import change_of, mean_of
+from rebat.papers.common.runs_index import Run, change_of, mean_of
 from rebat.papers.migration.beyond import AWAKE, energy_runs, subject
-from rebat.papers.migration.groups import (
+from rebat.papers.migration.published import CORES, LONGEST_S, MIXED, WAITING_FACTOR
+from rebat.papers.migration.runs import (
     ComparedGroup,
+    MigrationCase,
+    Runs,
     defragmented,
     drained,
     eternal,
     figure_4,
     foreseen,
+    minutes,
+    named,
+    ratio_of,
     sleeping,
 )
-from rebat.papers.migration.published import CORES, LONGEST_S, MIXED, WAITING_FACTOR
-from rebat.papers.migration.runs import MigrationCase, Runs, minutes, named, ratio_of
 from rebat.results.intervals import (
     Interval,
     Shown,

@@ -6,17 +6,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rebat.papers.common.parts import Table, change, hours, number, points, share, signed
-from rebat.papers.common.runs_index import Run
-from rebat.papers.common.tables import Column, differences, headings, mean_of, means
-from rebat.papers.migration.groups import (
+from rebat.papers.common.runs_index import Column, Run, differences, headings, mean_of, means
+from rebat.papers.migration.runs import (
     ComparedGroup,
+    MigrationCase,
+    Runs,
     defragmented,
     drained,
     eternal,
     foreseen,
+    minutes,
+    named,
+    ratio_of,
+    seeds,
     sleeping,
 )
-from rebat.papers.migration.runs import MigrationCase, Runs, minutes, named, ratio_of, seeds
 from rebat.results.catalogue import metric
 from rebat.results.intervals import narrow
 

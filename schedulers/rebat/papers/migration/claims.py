@@ -10,24 +10,25 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import NamedTuple
 
-from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, above, below, judge
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.claims import ABOVE, BELOW, Claim, Judgement, Rule, above, below, judge
 from rebat.papers.common.runs_index import Run, difference
 from rebat.papers.migration.beyond import energy_runs, subject
-from rebat.papers.migration.groups import (
+from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, LONGEST_S, MIXED, TABLE_2
+from rebat.papers.migration.runs import (
     FORMS,
     ComparedGroup,
+    MigrationCase,
+    Runs,
     compactions,
     defragmented,
     drained,
     eternal,
     figure_4,
     foreseen,
+    named,
     sleeping,
     table_2,
 )
-from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, LONGEST_S, MIXED, TABLE_2
-from rebat.papers.migration.runs import MigrationCase, Runs, named
 from rebat.results.intervals import BySeed, combined, interval, minus
 
 SMALL = below(0.01)

@@ -9,11 +9,17 @@ from typing import Any
 from rebat.figures.boxes import stacks, svg_of, whiskers
 from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
-from rebat.papers.common.runs_index import Run
-from rebat.papers.common.tables import mean_of
-from rebat.papers.migration.groups import FORMS, WITHOUT, ComparedGroup, figure_4, table_2
+from rebat.papers.common.runs_index import Run, mean_of
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
-from rebat.papers.migration.runs import MigrationCase, Runs
+from rebat.papers.migration.runs import (
+    FORMS,
+    WITHOUT,
+    ComparedGroup,
+    MigrationCase,
+    Runs,
+    figure_4,
+    table_2,
+)
 from rebat.results.intervals import Interval, any_interval, exact_number
 
 _SHARE = "share of node time"

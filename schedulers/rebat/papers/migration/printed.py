@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rebat.papers.common.claims import compared
-from rebat.papers.common.judgement import Judgement
-from rebat.papers.migration.groups import FORMS, ComparedGroup, figure_4, table_2
+from rebat.papers.common.claims import Judgement, compared
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
-from rebat.papers.migration.runs import Runs
+from rebat.papers.migration.runs import FORMS, ComparedGroup, Runs, figure_4, table_2
 from rebat.papers.migration.tables import states_of
 from rebat.results.intervals import BySeed, interval, minus
 

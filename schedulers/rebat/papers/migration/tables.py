@@ -6,13 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rebat.papers.common.judgement import INSIDE, NEAR, place_of
+from rebat.papers.common.claims import INSIDE, NEAR, place_of
 from rebat.papers.common.parts import Table, number, points, share
-from rebat.papers.common.runs_index import Run
-from rebat.papers.common.tables import mean_of
+from rebat.papers.common.runs_index import Run, mean_of
 from rebat.papers.migration import published
-from rebat.papers.migration.groups import ComparedGroup, compactions, figure_4, table_2
-from rebat.papers.migration.runs import MigrationCase, Runs, named, seeds
+from rebat.papers.migration.runs import (
+    ComparedGroup,
+    MigrationCase,
+    Runs,
+    compactions,
+    figure_4,
+    named,
+    seeds,
+    table_2,
+)
 from rebat.results.intervals import BySeed, Shown, interval, minus, narrow
 
 

@@ -1,27 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the node-stealing paper (sections 2 and 6) about months and a synthetic workload.
+"""The claims of the node-stealing paper: on months and a synthetic workload (sections 2 and 6), on
+other MTBFs and downtimes (section 6.2), and on the 18 variants (section 7).
 
 A ratio is the value of SFSJ (H111) divided by the value of Baseline, paired by failure scenario.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
+from statistics import StatisticsError, correlation
 from typing import TypeVar
 
 import msgspec
 
 from rebat.core.units import exact
-from rebat.papers.common.claims import ABOVE, BELOW, Claim, Rule, above, below, judge
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.claims import (
+    ABOVE,
+    BELOW,
+    Claim,
+    Judgement,
+    Rule,
+    above,
+    below,
+    between,
+    extreme,
+    judge,
+)
 from rebat.papers.common.runs_index import RunIndex
 from rebat.papers.node_stealing import numbers, published
-from rebat.papers.node_stealing.runs import HEADINGS, Family, main_settings, semantics
-from rebat.papers.node_stealing.subjects import InSemantics, OverMtbf, mean_ratio
-from rebat.papers.node_stealing.sweep_claims import SWEEPS
-from rebat.papers.node_stealing.variant_claims import VARIANTS
-from rebat.results.intervals import Interval, combined, interval, minus
+from rebat.papers.node_stealing.published import JUNE
+from rebat.papers.node_stealing.runs import (
+    HEADINGS,
+    Family,
+    InSemantics,
+    Number,
+    OverMtbf,
+    main_settings,
+    mean_ratio,
+    semantics,
+)
+from rebat.results.intervals import BySeed, Interval, combined, interval, minus
 
 _RISES = Rule("SFSJ / Baseline above 1", 1, inf)
 _FALLS = Rule("SFSJ / Baseline below 1", 0, 1)
@@ -197,3 +216,223 @@ def _over_mtbf(runs: RunIndex[str], family: Family, name: str) -> Iterator[Judge
             about = f"{row[0].workload}, {row[0].scenario.family_label}, {HEADINGS[name]}"
             on = OverMtbf(runs, row, name)
             yield from judge(SWEEPS, on, about, words | on.sizes)
+
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+ABOUT_EQUAL = between(0.99, 1.01)
+"""Ratios of utilisation whose difference from 1 counts as negligible."""
+
+CLOSE = between(0.95, 1.05)
+"""Ratios of flows whose difference from 1 counts as close to zero."""
+
+SweepNumber = Callable[[OverMtbf], Interval | None]
+
+
+def _gained(on: OverMtbf) -> Interval | None:
+    first, last = (on.each()[i].ratios("useful_utilisation") for i in (0, -1))
+    return interval(minus(first, last))
+
+
+def _at(downtime_s: float, number: SweepNumber, workload: str = "") -> SweepNumber:
+    """Return a function that calls ``number`` only for this downtime and this workload.
+
+    Otherwise, it returns None. An empty ``workload`` allows all workloads.
+    """
+
+    def restricted(on: OverMtbf) -> Interval | None:
+        here = on.downtime_s == downtime_s and workload in ("", on.settings[0].workload)
+        return number(on) if here else None
+
+    return restricted
+
+
+def _below_a_day(number: SweepNumber) -> SweepNumber:
+    """Return a function that calls ``number`` only if the downtime is below a day.
+
+    Otherwise, it returns None. At a downtime of one day, the gain is close to zero.
+    """
+    return lambda on: number(on) if (on.downtime_s or 0.0) < DAY else None
+
+
+def _samples(
+    on: OverMtbf, metric: str, of: str | None, mtbf: Callable[[float], bool]
+) -> list[BySeed]:
+    return [
+        item.ratios(metric, of) for item in on.each() if mtbf(item.setting.scenario.mtbf_s or 0.0)
+    ]
+
+
+def _pick(
+    pick: Callable[..., Interval], metric: str, of: str | None = None,
+    mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
+) -> SweepNumber:  # fmt: skip
+    """Return a function that picks the largest or smallest ratio at MTBFs allowed by ``mtbf``."""
+    return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
+
+
+def _frequent(mtbf_s: float) -> bool:
+    return mtbf_s < 5 * HOUR
+
+
+def _rare(mtbf_s: float) -> bool:
+    return mtbf_s == 10 * HOUR
+
+
+_USED, _LARGEST, _WEIGHTED = "useful_utilisation", "flow_max_s", "flow_weighted_mean_s"
+_RATIO = "SFSJ / Baseline"
+
+SWEEPS = (
+    Claim("downtime {downtime}: SFSJ gains more if failures are frequent",
+          "utilisation ratio at an MTBF of {least} minus the ratio at {most}", ABOVE,
+          "the smaller the MTBF, the higher the utilization (section 6.2.1)", _gained),
+    Claim("downtime {downtime}: SFSJ raises the utilisation at every MTBF below 5 h",
+          f"smallest ratio {_RATIO}", Rule("above 1", 1),
+          "between 2 and 4 % (section 6.2.1)", _at(10 * MINUTE, _pick(min, _USED, mtbf=_frequent)),
+          published=(1.02, 1.04)),
+    Claim("downtime {downtime}: SFSJ lowers the utilisation at an MTBF of 10 h",
+          _RATIO, below(1), "a 1 % loss, on June (section 6.2.1)",
+          _at(10 * MINUTE, _pick(min, _USED, mtbf=_rare), JUNE), published=0.99),
+    Claim("downtime {downtime}: SFSJ hardly changes the utilisation",
+          f"ratio {_RATIO} farthest from 1 over the MTBFs", ABOUT_EQUAL,
+          "its gain is negligible (section 6.2.1)",
+          _at(DAY, _pick(max, _USED, distance_from=1.0)), published=1.0),
+    Claim("downtime {downtime}: SFSJ lowers the largest flow of the largest jobs ({largest}) at "
+          "every MTBF", f"largest ratio {_RATIO}", below(1),
+          "positive impact over all scenarios (section 6.2.2)",
+          _below_a_day(_pick(max, _LARGEST, "largest"))),
+    Claim("downtime {downtime}: SFSJ lowers the weighted mean flow at every MTBF",
+          f"largest ratio {_RATIO}", below(1),
+          "positive impact over all scenarios (section 6.2.2)",
+          _below_a_day(_pick(max, _WEIGHTED))),
+    Claim("downtime {downtime}: SFSJ lowers the largest flow of the largest jobs ({largest}) most "
+          "at an MTBF below 5 h", f"smallest ratio {_RATIO}", below(1),
+          "up to 10 to 20 % (section 6.2.2)",
+          _at(10 * MINUTE, _pick(min, _LARGEST, "largest", _frequent)), published=(0.8, 0.9)),
+    Claim("downtime {downtime}: SFSJ hardly changes the largest flow of the largest jobs "
+          "({largest})", f"ratio {_RATIO} farthest from 1 over the MTBFs", CLOSE,
+          "close to zero (section 6.2.2)",
+          _at(DAY, _pick(max, _LARGEST, "largest", distance_from=1.0)), published=1.0),
+)  # fmt: skip
+"""Section 6.2: the gain grows with the number of failures and with shorter downtimes."""
+
+
+CLEARLY_HIGHER = 0.005
+"""Minimum increase of the useful utilisation that counts as a real increase."""
+
+ALIKE = between(0.95, 1.05)
+"""Range of flow ratios that count as little impact."""
+
+_OTHER_CHOICES = ("h112", "h113", "h121", "h122", "h123")
+"""Variants that steal immediately (T1) and differ from H111 in the victim rule or the criterion."""
+
+
+def _below_all_others(on: InSemantics) -> Interval | None:
+    """Return H311's utilisation minus the lowest utilisation of the other policies."""
+    others = [on.values(n, "useful_utilisation") for n in ("baseline", *on.variants) if n != "h311"]
+    others = [values for values in others if values]
+    if len(others) < 2:
+        return None
+    return interval(minus(on.values("h311", "useful_utilisation"), combined(min, *others)))
+
+
+def _best_other(on: InSemantics) -> Interval | None:
+    names = [name for name in on.variants if name != "h111"]
+    return extreme(max, [on.minus_h111(name, "useful_utilisation") for name in names])
+
+
+def _published_best(on: InSemantics) -> float | None:
+    values = published.printed(published.UTILISATION, on.setting)
+    others = [value for name, value in values.items() if name not in ("baseline", "h111")]
+    return max(others) - values["h111"] if others else None
+
+
+def _lowest_ratio(on: InSemantics) -> Interval | None:
+    ratios = [on.ratios("useful_utilisation", policy=name) for name in on.variants]
+    return extreme(min, ratios) if len(ratios) > 1 else None
+
+
+def _published_lowest(on: InSemantics) -> float | None:
+    values = published.printed(published.UTILISATION, on.setting)
+    variants = [value for name, value in values.items() if name not in ("baseline", "h111")]
+    return min(variants) / values["baseline"] if variants else None
+
+
+def _steals_of_others(on: InSemantics) -> Interval | None:
+    names = [name for name in _OTHER_CHOICES if name in on.variants]
+    return extreme(max, [on.minus_h111(name, "steals") for name in names])
+
+
+def _impact_by_idle_time(on: InSemantics) -> Interval | None:
+    """Return the correlation of idle time with distance from Baseline, over all variants."""
+    idle = [on.values(name, "platform_idle_share") for name in on.variants]
+    gains = [
+        minus(on.values(name, "useful_utilisation"), on.values("baseline", "useful_utilisation"))
+        for name in on.variants
+    ]
+    if len(idle) < 3:
+        return None
+    return interval(_correlations(idle, gains))
+
+
+def _correlations(idle: Sequence[BySeed], gains: Sequence[BySeed]) -> Iterable[float]:
+    for seed in sorted(set.intersection(*map(set, idle), *map(set, gains))):
+        try:
+            yield correlation([v[seed] for v in idle], [abs(v[seed]) for v in gains])
+        except StatisticsError:
+            continue
+
+
+def _least_rise(variant: str, metric: str) -> Number:
+    return lambda on: extreme(min, [on.over_h111(variant, metric, of) for of in on.classes])
+
+
+def _of_largest(*variants: str) -> Number:
+    """Return a function that divides the largest flow of the largest jobs by that under H111.
+
+    If there are several variants, the ratio farthest from 1 is used.
+    """
+    return lambda on: extreme(
+        max, [on.over_h111(name, "flow_max_s", "largest") for name in variants], 1.0
+    )
+
+
+_TO_H111 = "largest flow of the largest jobs ({largest}) / H111's"
+
+VARIANTS = (
+    Claim("no variant really raises the utilisation above H111's",
+          "largest difference of a variant from H111", below(CLEARLY_HIGHER),
+          "no variant is able to really increase the utilization (section 7.3)",
+          _best_other, published=_published_best),
+    Claim("some variants have a lower utilisation than Baseline", "smallest ratio to Baseline",
+          below(1), "by up to 5 % (section 7.3); Table 8 has at most 4 %", _lowest_ratio,
+          published=_published_lowest),
+    Claim("the more often a node is idle, the smaller the impact of stealing",
+          "correlation of idle time with distance from Baseline's utilisation, over the variants",
+          BELOW, "the table clearly shows (section 7.3)", _impact_by_idle_time),
+    Claim("H311 (wait for the next checkpoint) has the lowest useful utilisation",
+          "H311's value minus the lowest value of the other policies", BELOW,
+          "76.18 % and 75.17 %, the lowest of Table 8", _below_all_others),
+    Claim("H311 steals more often than H111", "H311's steals minus H111's", ABOVE,
+          "only variant 311 is able to increase the usage (section 7.3)",
+          lambda on: interval(on.minus_h111("h311", "steals"))),
+    Claim("other victims and other criteria lead to fewer steals",
+          "largest difference of H112, H113, H121, H122 and H123 from H111's steals", BELOW,
+          "always lead to a reduced usage (section 7.3); Table 9 has more for 122, 123 on March",
+          _steals_of_others),
+    *(
+        Claim(f"waiting for the next checkpoint (H311) raises the {words} flow of every size class",
+              "smallest ratio to H111 over the size classes",
+              Rule("H311 / H111 above 1", 1), "always increases (section 7.3, Figure 19)",
+              _least_rise("h311", metric))
+        for words, metric in (("largest", "flow_max_s"), ("mean", "flow_mean_s"))
+    ),
+    Claim("proactive checkpoints (H211) hardly change the flow of the largest jobs", _TO_H111,
+          ALIKE, "comparable performance for large jobs (section 7.3, Figure 19)",
+          _of_largest("h211")),
+    Claim("the choice of the victim (H121) hardly changes the flow of the largest jobs", _TO_H111,
+          ALIKE, "very little impact for large jobs (section 7.3, Figure 20)",
+          _of_largest("h121")),
+    Claim("the criterion (H112, H113) hardly changes the flow of the largest jobs",
+          f"{_TO_H111}, the ratio farthest from 1", ALIKE,
+          "an impact only on small jobs (section 7.3, Figure 21)", _of_largest("h112", "h113")),
+)  # fmt: skip

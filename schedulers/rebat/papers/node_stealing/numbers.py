@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from rebat.papers.common.claims import compared
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.claims import Judgement, compared
 from rebat.papers.node_stealing import published
-from rebat.papers.node_stealing.subjects import InSemantics
+from rebat.papers.node_stealing.runs import InSemantics
 from rebat.results.intervals import BySeed, Interval, interval
 
 DAY_S = 86400.0

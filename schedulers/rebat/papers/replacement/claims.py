@@ -14,13 +14,13 @@ from rebat.papers.common.claims import (
     ABOVE,
     BELOW,
     Claim,
+    Judgement,
     Rule,
     above,
     below,
     between,
     judge,
 )
-from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.runs_index import Setting
 from rebat.papers.replacement.published import (
     AFFECTED,

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from math import nan
 from typing import NamedTuple
 
-from rebat.papers.common.claims import ABOVE, Claim, above, judge
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.claims import ABOVE, Claim, Judgement, above, judge
 from rebat.papers.common.parts import Table, change, hours, share
 from rebat.papers.common.runs_index import Run
 from rebat.papers.replacement.runs import ReplacementCase, Runs

@@ -5,11 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rebat.papers.common.claims import ABOVE, Claim, judge
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.claims import ABOVE, Claim, Judgement, judge
 from rebat.papers.common.parts import Table, change, number, percent, points
-from rebat.papers.common.runs_index import Run, Setting, difference
-from rebat.papers.common.tables import Column, column, differences, headings, means
+from rebat.papers.common.runs_index import (
+    Column,
+    Run,
+    Setting,
+    column,
+    difference,
+    differences,
+    headings,
+    means,
+)
 from rebat.papers.replacement.runs import ReplacementCase, Runs
 from rebat.results.intervals import Interval, interval, spread
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rebat.papers.common.parts import Table, change, hours, number, share
-from rebat.papers.common.runs_index import Setting
-from rebat.papers.common.tables import Column, headings
+from rebat.papers.common.runs_index import Column, Setting, headings
 from rebat.papers.replacement.published import FIGURES, RISES, RISES_REPLACED
 from rebat.papers.replacement.published import SOURCES as PRINTED
 from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free, rise

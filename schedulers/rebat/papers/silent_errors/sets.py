@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mean makespans in a campaign for each source of job sets, and as lines over a parameter."""
+"""Mean makespans in a campaign for each source of job sets, and as lines over a parameter.
+
+The intervals of the numbers of claims are computed by resampling job sets (bootstrap).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from rebat.models.resilient import HEURISTICS
+from rebat.papers.common.claims import Claim
 from rebat.papers.common.runs_index import Index, Row
-from rebat.results.intervals import Floats, Weights
+from rebat.results.intervals import Floats, Interval, Weights
 from rebat.results.scenario import read_results
 
 Points = Sequence[tuple[float, float]]
@@ -299,3 +304,17 @@ def over_procs(sets: JobSets, source: str) -> Sweep:
         results.setdefault(cell.q, set()).add(cell.n_procs)
     q = max(results, key=lambda value: (len(results[value]), -value))
     return Sweep(sets, source, "n_procs", q, tuple(sorted(results[q])))
+
+
+def resampled(claim: Claim) -> Claim:
+    """Return a claim whose number has an interval, computed from resampled job sets."""
+
+    def number(on: Any) -> Interval | None:
+        def statistic(row: int) -> float | None:
+            value = claim.number(on.weighted(row))
+            return value.mean if isinstance(value, Interval) else value
+
+        estimate: Interval | None = on.weights.interval(statistic)
+        return estimate
+
+    return msgspec.structs.replace(claim, number=number)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from rebat.papers.common.claims import ABOVE, Claim, Rule, above, below, extreme, judge
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.claims import ABOVE, Claim, Judgement, Rule, above, below, extreme, judge
 from rebat.papers.torus.batches import ALONE, HOUR_S, LISTS, Batches, BatchSetting
 from rebat.papers.torus.published import (
     GAINS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rebat.papers.common.judgement import INSIDE, NEAR, OUTSIDE, place_of
+from rebat.papers.common.claims import INSIDE, NEAR, OUTSIDE, place_of
 from rebat.papers.common.parts import Table
 from rebat.papers.torus.batches import LISTS, Batches
 from rebat.papers.torus.published import GAINS, LINEAR, RPS, SIZE
