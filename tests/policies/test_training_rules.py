@@ -35,6 +35,15 @@ def test_an_excluded_node_returns() -> None:
     assert story(result)[-1] == ("1#2", 45, 65, "completed", 20)
 
 
+def test_a_paused_job_continues_when_its_excluded_node_returns() -> None:
+    """The return at 40 s is the last event. The job waits on its other node until then."""
+    rule = "baseline:react=replacement+exclude,wait=hold,hits=1,excluded_for=30,most_excluded=1"
+    result = run(rule, machine(2, (2, 20)), fails(0, 10, 15))
+    assert drains(result)[-2:] == [(10, False, "0"), (40, True, "0")]
+    assert story(result)[-1][1:4] == (40, 60, "completed")
+    check_run(result)
+
+
 def test_failures_of_idle_nodes_and_old_failures_do_not_count() -> None:
     idle = [*fails(1, 5, 6), *fails(1, 15, 16), *fails(1, 25, 26)]
     assert drains(run("easy:react=exclude", machine(20, (1, 100)), idle)) == []

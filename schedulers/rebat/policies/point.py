@@ -43,7 +43,7 @@ from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
 from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder
 from rebat.policies.reactions.compaction import CompactionOptions
 from rebat.policies.reactions.defragmentation import DefragmentationOptions
-from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.exclusion import Exclusion, ExclusionOptions
 from rebat.policies.reactions.foresight import ForesightOptions
 from rebat.policies.reactions.horizon import Horizon
 from rebat.policies.reactions.operations import DRAINS, Operations
@@ -314,7 +314,9 @@ class Point(msgspec.Struct, frozen=True):
         """
         context = self.context(hazards)
         reactions = [reaction.make(context) for reaction in self.reactions]
-        policy = Scheduler(self.planning.make(context), reactions, self.duties())
+        returning = [made.returning for made in reactions if isinstance(made, Exclusion)]
+        duties = [*self.duties(), *returning]
+        policy = Scheduler(self.planning.make(context), reactions, duties)
         own = self.own_places.values()
         if not own:
             return policy

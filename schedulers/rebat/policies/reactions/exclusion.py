@@ -34,13 +34,13 @@ class Exclusion:
         self._times_us: dict[int, list[int]] = defaultdict(list)
         self._until_us: dict[int, int] = {}
 
-    def react(self, view: View, news: News) -> Iterator[Drain | Undrain | Wake]:
-        """Return repaired nodes to service, and exclude nodes with too many failures."""
-        over = [node for node, until_us in self._until_us.items() if until_us <= view.now_us]
-        if over:
-            for node in over:
-                del self._until_us[node]
-            yield Undrain(NodeSet.of(over), LEMON)
+    @property
+    def returning(self) -> Returning:
+        """The duty that returns excluded nodes to service, before any reaction needs them."""
+        return Returning(self._until_us)
+
+    def react(self, view: View, news: News) -> Iterator[Drain | Wake]:
+        """Exclude nodes with too many failures."""
         lemons = list(self._lemons(view, news)) if news.failed else []
         if lemons:
             until_us = view.now_us + self._for_us
@@ -60,6 +60,23 @@ class Exclusion:
                 room -= 1
                 del self._times_us[node]
                 yield node
+
+
+class Returning:
+    """A duty that returns excluded nodes to service. ``until_us`` is the end of each exclusion."""
+
+    def __init__(self, until_us: dict[int, int]) -> None:
+        self._until_us = until_us
+
+    def has_work(self, news: News) -> bool:
+        return LEMON in news.woken
+
+    def react(self, view: View, news: News) -> Iterator[Undrain]:
+        over = [node for node, until_us in self._until_us.items() if until_us <= view.now_us]
+        for node in over:
+            del self._until_us[node]
+        if over:
+            yield Undrain(NodeSet.of(over), LEMON)
 
 
 class ExclusionOptions(ReactionOptions, frozen=True, tag="exclude"):
