@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -89,9 +90,8 @@ def _given_up(folder: Path) -> frozenset[str]:
     if not path.is_file():
         return frozenset()
     try:
-        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
-        most = int(summary["options"].get("max_attempts", MAX_ATTEMPTS))
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
+        most = int(_summary(folder)["options"].get("max_attempts", MAX_ATTEMPTS))
+    except (KeyError, TypeError, ValueError, AttributeError):
         most = MAX_ATTEMPTS
     rows = Rows(path, ("job_id", "failures"))
     failures = rows.counts("failures").tolist()
@@ -109,7 +109,15 @@ def _ids(rows: Rows) -> list[str]:
 def _six_digits(folder: Path) -> bool | None:
     """Return whether the policy in the summary writes six digits, or None if this is unknown."""
     try:
-        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
-        return bool(preset(str(summary["policy"])).session.dialect.digits == "six")
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
+        policy = str(_summary(folder)["policy"])
+        return bool(preset(policy).session.dialect.digits == "six")
+    except (KeyError, TypeError, RebatError):
+        return None
+
+
+def _summary(folder: Path) -> Any:
+    """Return the content of a run's summary, or None if it cannot be read."""
+    try:
+        return msgspec.json.decode((folder / "summary.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
         return None
