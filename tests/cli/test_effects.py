@@ -11,6 +11,7 @@ import pytest
 from rebat.cli.main import main
 from rebat.console import progress
 from rebat.models import overload
+from tests.messages import messages
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
@@ -61,8 +62,7 @@ def test_options_without_effect_or_sense_are_refused_as_they_are_spelt(
 def told(capsys, out: Path, *options: str, workload: str = TOY) -> list[str]:
     """Return the lines that a run prints on standard error."""
     main(["run", workload, "-p", "baseline", *options, "--out", str(out)])
-    lines = capsys.readouterr().err.splitlines()
-    return [line for line in lines if "compiling" not in line]
+    return messages(capsys.readouterr().err)
 
 
 def test_options_with_an_effect_pass_in_silence(tmp_path: Path, capsys) -> None:

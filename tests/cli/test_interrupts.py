@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.builders import GRID, campaign_file
+from tests.messages import messages
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
@@ -58,7 +59,7 @@ def test_a_run_is_left_in_order(
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == status
-    assert [line for line in done.stderr.splitlines() if "compiling" not in line] == [told]
+    assert messages(done.stderr) == [told]
     assert list(out.parent.iterdir()) == []
 
 
@@ -88,8 +89,7 @@ def test_a_campaign_keeps_its_results_and_says_one_line(
         os.killpg(process.pid, getattr(signal, name))
         _, error = process.communicate(timeout=60)
     assert process.returncode == status
-    told = [line for line in error.splitlines() if "done | " not in line]
-    assert [line for line in told if "compiling" not in line] == [f"rebat: {says}"]
+    assert messages(error) == [f"rebat: {says}"]
     assert list(results.glob("runs/[!.]*.json"))
 
 

@@ -53,7 +53,7 @@ def test_a_full_standard_output_is_told_and_the_results_are_kept(tmp_path: Path)
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 2
-    told = [line for line in done.stderr.splitlines() if "compiling" not in line]
+    told = messages(done.stderr)
     assert len(told) == 1
     assert f"the results are in {out}" in told[0]
     assert (out / "sfsj/jobs.csv").exists()
@@ -80,7 +80,7 @@ def test_a_reader_that_has_gone_ends_a_run_quietly_with_its_results(tmp_path: Pa
         process.stdout.close()
         told = process.stderr.read()
     assert process.returncode == 141
-    assert [line for line in told.splitlines() if "compiling" not in line] == []
+    assert messages(told) == []
     assert (out / "comparison.csv").exists()
 
 
@@ -173,6 +173,7 @@ def test_a_taken_folder_is_refused_before_anything_is_simulated(tmp_path: Path, 
 SLOW = """
 import pathlib, time
 from rebat.contract import Policy
+from tests.messages import messages
 
 class Slow(Policy):
     def plan(self, view, changes):

@@ -26,6 +26,7 @@ from rebat.executors.resources import Jobs
 from rebat.executors.systems import SYSTEMS, job_options, jobqueue, listed
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
 from tests.executors.fake_systems import Fake
+from tests.messages import messages
 
 HERE = Jobs(interface="lo", memory="1 GiB")
 MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(15))}")
@@ -189,8 +190,7 @@ def test_an_interrupted_campaign_cancels_its_jobs(
         os.killpg(process.pid, getattr(signal, name))
         _, error = process.communicate(timeout=60)
     assert process.returncode == status
-    lines = [line for line in error.splitlines() if "done | " not in line]
-    assert [line for line in lines if "compiling" not in line] == [told]
+    assert messages(error) == [told]
     assert list(fake.queue.glob("job.*")) == []  # cancelled, not just ended
     assert not (tmp_path / "r" / KEYS).exists()
 
