@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
+from tests.messages import messages
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")
@@ -173,7 +174,6 @@ def test_a_taken_folder_is_refused_before_anything_is_simulated(tmp_path: Path, 
 SLOW = """
 import pathlib, time
 from rebat.contract import Policy
-from tests.messages import messages
 
 class Slow(Policy):
     def plan(self, view, changes):
