@@ -38,7 +38,7 @@ WORKS = {
     "advise": ["advise", "{folder}/small.json", "--mtbf", "6h", "--seeds", "10", "--minutes", "99"],
     "calibrate": ["calibrate", "{folder}/past.json", "{folder}/past"],
     "million": ["run", "{folder}/1000000.json", *OPTIONS],
-    "full": ["campaign", "run", str(ROOT / "campaigns/node-stealing/full.toml")],
+    "full": ["campaign", "run", str(ROOT / "campaigns/node_stealing/full.toml")],
 }
 """Arguments of ``rebat`` by the name of the work."""
 

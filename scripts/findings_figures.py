@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rebat.campaign.keeping import decoded, read_data
 from rebat.campaign.kinds import KINDS
-from rebat.papers.common.parts import Picture
+from rebat.report.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"
 # For each folder with stored results: beginnings of the titles of the pictures on its page.

@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "schedulers" / "rebat"
+CAMPAIGNS = PACKAGE.parents[1] / "campaigns"
 
 LAYERS = (
     {"core"},
@@ -20,7 +21,9 @@ LAYERS = (
     {"contract", "policies", "session", "engine", "sim", "wire"},
     {"results"},
     {"console", "executors", "figures", "runs"},
-    {"adapters", "campaign", "env", "library", "papers"},
+    {"report"},
+    {"shipped"},
+    {"adapters", "campaign", "env", "library"},
     {"cli"},
 )
 """The parts of the package from low to high. A part imports from its own layer and lower ones."""
@@ -77,15 +80,23 @@ def test_imports_point_down() -> None:
     assert wrong == []
 
 
-def test_no_paper_imports_another() -> None:
-    """Code that two papers share is in papers/common or in a lower layer."""
-    wrong = []
-    for path in (PACKAGE / "papers").glob("*/*.py"):
-        own = path.parent.name
-        papers = {name.split(".")[2] for name in imported(path) if name.startswith("rebat.papers.")}
-        if papers - {own, "common"}:
-            wrong.append((of(path), papers - {own, "common"}))
-    assert wrong == []
+def test_the_code_of_a_campaign_is_one_folder() -> None:
+    """It imports its own files and the layers up to `report`. No module imports it by name."""
+    allowed = {
+        "rebat",
+        "figures",
+        *(part for parts in LAYERS[: LAYERS.index({"shipped"})] for part in parts),
+    }
+    wrong = [
+        (path.parent.name, name)
+        for path in CAMPAIGNS.glob("*/*.py")
+        for name in imported(path)
+        if name.startswith("rebat.") and name.split(".")[1] not in allowed
+    ]
+    named = [
+        of(path) for path in modules() for name in imported(path) if "shipped.campaigns" in name
+    ]
+    assert (wrong, named) == ([], [])
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

@@ -17,6 +17,7 @@ from rebat.campaign import run as campaign_run
 from rebat.campaign import simulations
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
+from rebat.campaign.simulations import KIND
 from rebat.campaign.store import Store
 from rebat.campaign.worker import Outcome, Task, lost
 from rebat.cli.campaign import campaign
@@ -200,7 +201,7 @@ def test_a_worker_that_dies_does_not_stop_the_rest() -> None:
 
 def test_a_lost_run_is_recorded_as_failed(tmp_path: Path, unbroken) -> None:
     opened = open_campaign(unbroken[0])
-    task = Task(opened.units[0], tmp_path / "r", False)
+    task = Task(opened.units[0], KIND.perform, tmp_path / "r", False)
     outcome = lost(task, "the worker died")
     assert outcome.error == "the worker died"
     assert Store(tmp_path / "r").status(opened.units).failed == 1
@@ -300,7 +301,7 @@ def test_a_policy_that_changes_meanwhile_is_noticed(tmp_path: Path, monkeypatch)
     opened = open_campaign(file)
     (tmp_path / "code/own.py").write_text(OWN + "\n# changed")
     own = next(unit for unit in opened.units if "own.py" in unit.spec.policy)
-    outcome = campaign_run.perform(Task(own, tmp_path / "r", False))
+    outcome = campaign_run.perform(Task(own, KIND.perform, tmp_path / "r", False))
     assert outcome.error == "code/own.py:Mine: changed while the campaign ran"
 
 

@@ -16,7 +16,7 @@ from rebat.runs.keys import identity
 from rebat.runs.spec import CheckpointModel, RunSpec
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, specs_of
 
-CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node-stealing"
+CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node_stealing"
 
 
 def test_the_full_campaign_is_the_papers() -> None:

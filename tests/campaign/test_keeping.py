@@ -36,7 +36,7 @@ def reported(tmp_path_factory) -> Path:
     """A folder with the reports of two kinds. One run of the campaign is left."""
     folder = tmp_path_factory.mktemp("kept")
     file = campaign_file(folder)
-    file.write_text(WORKLOADS + SETS + GRID)
+    file.write_text('units = "silent_errors/units.py"\n' + WORKLOADS + SETS + GRID)
     run_here(file, folder / "r", limit=13)
     write_report(open_campaign(file), folder / "r", folder / "report")
     return folder / "report"

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from rebat.campaign import kinds
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
@@ -18,8 +16,6 @@ from rebat.campaign.store import Store
 from rebat.cli.campaign import campaign
 from rebat.cli.run import run
 from rebat.core.errors import InputError
-from rebat.papers.common.kind import Document, Expansion, Kind
-from rebat.runs.unit import Unit, key_of
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, contents, n_run, run_here
 
 SETS = """
@@ -41,7 +37,7 @@ scenarios = 2
 def mixed(folder: Path, text: str = WORKLOADS + SETS + PLAYED + GRID) -> Path:
     """Write a campaign with 2 silent-error units and 10 simulations."""
     file = campaign_file(folder)
-    file.write_text(text)
+    file.write_text('units = "silent_errors/units.py"\n' + text)
     return file
 
 
@@ -132,7 +128,16 @@ def test_bad_kinds_are_refused_with_their_place(case: str, tmp_path: Path) -> No
 # ---- a new kind ----------------------------------------------------------------------------------
 
 
-def squares(document: Document) -> Expansion:
+SQUARES = """
+from typing import Any
+
+from rebat.report.kind import Expansion, Kind
+from rebat.runs.unit import Unit, key_of
+
+from .powers import power
+
+
+def squares(document):
     return Expansion(
         [
             Unit(
@@ -142,16 +147,20 @@ def squares(document: Document) -> Expansion:
             for _, grid in document.grids
             for n in grid["squares"]
         ]
-    )  # fmt: skip
+    )
 
 
-def square(unit: Unit, folder: Path | None) -> dict[str, Any]:
+def square(unit, folder):
     if unit.spec == 3:
         raise ValueError("no threes")
-    return {"square": unit.spec**2}
+    return {"square": power(unit.spec)}
 
 
-SQUARES = Kind(
+def rows(unit, metrics):
+    return [{"metric": "square", "value": float(metrics["square"])}]
+
+
+KIND = Kind(
     name="square",
     mark="squares",
     tables=(),
@@ -159,19 +168,26 @@ SQUARES = Kind(
     details={},
     expand=squares,
     perform=square,
-    rows=lambda unit, metrics: [{"metric": "square", "value": float(metrics["square"])}],
+    rows=rows,
     warm_up=lambda units: None,
     extras=type(None),
     gather=lambda units: None,
     report=lambda table, beside, provenance: None,
 )
+"""
 
 
-def test_a_new_kind_is_a_row_of_the_table(tmp_path: Path, monkeypatch, capsys) -> None:
+def squares_file(folder: Path, numbers: str) -> Path:
+    (folder / "units.py").write_text(SQUARES)
+    (folder / "powers.py").write_text("def power(n):\n    return n**2\n")
+    file = folder / "squares.toml"
+    file.write_text(f'units = "units.py"\n[[grid]]\nname = "g"\nsquares = {numbers}\n')
+    return file
+
+
+def test_a_new_kind_is_a_file_next_to_the_campaign(tmp_path: Path, capsys) -> None:
     """Units of a new kind run, resume, fail, are reported and are cleaned without other changes."""
-    monkeypatch.setitem(kinds.KINDS, "square", SQUARES)
-    file, results = tmp_path / "squares.toml", tmp_path / "r"
-    file.write_text('[[grid]]\nname = "g"\nsquares = [2, 3, 4]\n')
+    file, results = squares_file(tmp_path, "[2, 3, 4]"), tmp_path / "r"
     assert run_here(file, results, limit=1)[0].ok == 1
     status, told = run_here(file, results)
     assert (status.ok, status.failed, n_run(told)) == (2, 1, 2)
@@ -179,9 +195,27 @@ def test_a_new_kind_is_a_row_of_the_table(tmp_path: Path, monkeypatch, capsys) -
     where = [str(file), "--results", str(results)]
     campaign.main(["status", *where], standalone_mode=False)
     assert "failed: g, the square of 3: ValueError: no threes" in capsys.readouterr().err
-    file.write_text('[[grid]]\nname = "g"\nsquares = [2, 3]\n')
+    squares_file(tmp_path, "[2, 3]")
     campaign.main(["clean", *where], standalone_mode=False)
     assert [(row["n"], row["value"]) for row in table(results)] == [(2, 4.0)]
+
+
+@pytest.mark.parametrize("executor", ["processes", "dask"])
+def test_worker_processes_import_the_file_of_a_new_kind(executor: str, tmp_path: Path) -> None:
+    if executor == "dask":
+        pytest.importorskip("distributed")
+    file = squares_file(tmp_path, "[2, 4]")
+    options = {"workers": 2, "executor": executor}
+    assert run_campaign(open_campaign(file), tmp_path / "r", **options).ok == 2
+    assert [row["value"] for row in table(tmp_path / "r")] == [4.0, 16.0]
+
+
+def test_a_changed_file_of_a_new_kind_is_imported_again(tmp_path: Path) -> None:
+    file = squares_file(tmp_path, "[2]")
+    run_here(file, tmp_path / "r")
+    (tmp_path / "powers.py").write_text("def power(n):\n    return n**3\n")
+    run_here(file, tmp_path / "again")
+    assert [table(tmp_path / name)[0]["value"] for name in ("r", "again")] == [4.0, 8.0]
 
 
 # ---- silent errors in simulations ----------------------------------------------------------------

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(("name", "n_runs"), [("quick", 72), ("full", 1086)])
 def test_a_shipped_file(name: str, n_runs: int, tmp_path: Path) -> None:
-    text = (ROOT / f"campaigns/real-failures/{name}.toml").read_text()
+    text = (ROOT / f"campaigns/real_failures/{name}.toml").read_text()
     file = tmp_path / f"{name}.toml"
     file.write_text(text.replace("../../traces", str(beside("traces"))))
     campaign = open_campaign(file)

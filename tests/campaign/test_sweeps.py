@@ -11,7 +11,7 @@ import rebat
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.core.errors import InputError
-from rebat.papers.common.runs_index import RunIndex, Setting, lines_of, numbers_of, sweeps
+from rebat.report.runs_index import RunIndex, Setting, lines_of, numbers_of, sweeps
 from rebat.results.scenario import ScenarioLabel
 from tests.campaign.builders import campaign_file, run_here, specs_of
 

@@ -13,11 +13,11 @@ from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
-from rebat.papers.common.runs_index import RunIndex, numbers_of, simulations, sweeps
-from rebat.papers.training.report import ettr_pictures
+from rebat.report.runs_index import RunIndex, numbers_of, simulations, sweeps
 from rebat.results.scenario import ScenarioLabel
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.spec import TierCheckpoints
+from rebat.shipped.campaigns.training.report import ettr_pictures
 from tests.campaign.builders import campaign_file, specs_of
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_the_full_campaign_has_both_tiers_and_rates() -> None:
 
 
 SWEPT = """
-report = "training"
+report = "training/report.py"
 
 [workloads.small]
 generator = "training-cluster:nodes=16,days=1,load=40,flagship=8,flagship_days=0.5"

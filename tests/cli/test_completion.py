@@ -56,7 +56,7 @@ def candidates(*words: str) -> list[str]:
         (["run", "toy", "--columns", "flow_max_s:all,useful_u"],
          ["flow_max_s:all,useful_utilisation"]),
         (["run", "toy", "--until-metric", "flow_mean"], ["flow_mean_s:all"]),
-        (["campaign", "run", "node-stealing/q"], ["node-stealing/quick", "node-stealing/q"]),
+        (["campaign", "run", "node_stealing/q"], ["node_stealing/quick", "node_stealing/q"]),
         (["platform", "describe", "mira-z"], ["mira-zero-latency", "mira-z"]),
         (["workload", "generate", "june-2017:order="],
          ["june-2017:order=random", "june-2017:order=sessions"]),

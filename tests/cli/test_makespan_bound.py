@@ -17,7 +17,7 @@ from rebat.cli.bound import bound, failed_attempts, read_instance
 from rebat.cli.makespan import makespan
 from rebat.cli.run import run
 from rebat.core.errors import InputError
-from rebat.papers.silent_errors.makespans import PAPER_RULES
+from rebat.policies.makespans import PAPER_RULES
 from tests.recordings import job_sets
 
 ROOT = Path(__file__).parents[2]

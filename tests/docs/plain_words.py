@@ -65,7 +65,7 @@ NAMES = {"found", "told", "asked", "known", "kept", "one", "some", "what"}
 QUOTED = (
     ("core/errors.py", "def what(self)"),  # the earlier name of a public attribute
     ("policies/reactions/horizon.py", "hence the qualification of 'eternal'"),
-    ("campaigns/real-failures/full.toml", "Mira, September 2018 as it was"),
+    ("campaigns/real_failures/full.toml", "Mira, September 2018 as it was"),
 )
 
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 CAMPAIGNS = ROOT / "campaigns"
 ROW = re.compile(r"\| `([\w/-]+)` \| .* \| ([\d,]+)(?: per day|, and .*)? \|")
 NEEDS_FILES = {
-    "findings/differences", "findings/helps", "real-failures/quick", "real-failures/full",
-    "silent-errors/more-failures", "partitions/lanl",
+    "node_stealing/differences", "findings/helps", "real_failures/quick", "real_failures/full",
+    "silent_errors/more-failures", "partitions/lanl",
 }  # fmt: skip
 DURATION = re.compile(
     r"((less than|under|about|half|some|few|one|two|five|six|nine|\d+) (a |an )?"

@@ -35,7 +35,7 @@ from rebat.library.workloads import load_workload
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import write_events
 from rebat.models.failures.renewal import Renewal
-from rebat.papers.common.runs_index import RunIndex
+from rebat.report.runs_index import RunIndex
 from rebat.results.intervals import Interval
 from rebat.runs.labels import scenario_of
 from rebat.runs.options import ScenarioOptions
@@ -62,7 +62,7 @@ def made_up(of: AdvisedSite, seeds: range, flow) -> Evidence:
     for spec in specs(of, seeds):
         scenario = scenario_of(spec)
         failures = spec.scenario.failures
-        where = rebat.papers.common.runs_index.Setting(spec.grid, "toy", scenario)
+        where = rebat.report.runs_index.Setting(spec.grid, "toy", scenario)
         at = (-1, failures.seed if failures else -1)
         value = flow(spec) if failures else 100.0
         written = spec.scenario.checkpoint is not None

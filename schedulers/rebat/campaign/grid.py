@@ -32,7 +32,7 @@ from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.models.operations import read_operations
-from rebat.papers.common.kind import Document
+from rebat.report.kind import Document
 from rebat.runs.reading import check_keys, check_seeds, convert, distinct, nonempty, seconds
 from rebat.runs.spec import (
     FailureScenario,
@@ -53,9 +53,8 @@ def runs(document: Document) -> list[RunSpec]:
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
-    report = document.tables.get("report", "")
     specs = [
-        msgspec.structs.replace(spec, report=report)
+        spec
         for where, table in document.grids
         for spec in _expand(_grid(table, where, workloads), where, workloads, folder)
     ]

@@ -31,6 +31,8 @@ class ReportData(msgspec.Struct, frozen=True):
         See `Report`.
     kinds : dict
         For each kind of unit that has results, the result of `Kind.gather`.
+    code : dict
+        The Python files that define the kinds and reports (see `kinds.code_of`).
     title : str
         Title of the campaign. It is the title of reports that do not check the claims of a paper.
     """
@@ -39,6 +41,7 @@ class ReportData(msgspec.Struct, frozen=True):
     unfinished: str
     kinds: dict[str, msgspec.Raw]
     title: str = ""
+    code: dict[str, str] = {}
 
 
 def write_with_data(results: Path, data: ReportData, target: Path) -> None:

@@ -8,23 +8,22 @@ and each kind reads its own tables. See ``docs/how-to/campaigns.md``.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rebat.campaign.kinds import KINDS, REPORTS, kind_of
+from rebat.campaign.kinds import CODE, code_of, kind_of, kinds_of
+from rebat.campaign.simulations import KIND as SIMULATIONS
 from rebat.campaign.store import Owner
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError
 from rebat.core.files import read_text
-from rebat.papers.common.kind import Document, Kind
+from rebat.report.kind import Document, Kind
 from rebat.runs.reading import check_keys, distinct, required
 from rebat.runs.unit import Unit
 
-_TOP = ("name", "title", "grid", "report")
-_OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""Kind of unit that reads a key of the file, for each key that only one kind reads."""
+_TOP = ("name", "title", "grid", *CODE)
 
 
 class Campaign(msgspec.Struct, frozen=True):
@@ -36,6 +35,8 @@ class Campaign(msgspec.Struct, frozen=True):
     notes: list[str] = []
     """Notes about units that are omitted."""
     title: str = ""
+    kinds: dict[str, Kind] = msgspec.field(default_factory=lambda: {SIMULATIONS.name: SIMULATIONS})
+    """The kinds of its units by name."""
 
     @property
     def distinct(self) -> dict[str, Unit]:
@@ -77,10 +78,11 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
         See `open_campaign`.
     """
     name = _name(tables, file)
-    documents = _by_kind(tables, file, trace)
-    parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
-    _check_effects(tables, documents)
-    if trace and not any(KINDS[kind].takes_trace(part) for kind, part in documents.items()):
+    kinds = kinds_of(tables, file.parent)
+    documents = _by_kind(tables, file, trace, kinds)
+    parts = [kinds[kind].expand(document) for kind, document in documents.items()]
+    _check_effects(tables, kinds, documents)
+    if trace and not any(kinds[kind].takes_trace(part) for kind, part in documents.items()):
         expected = "a table [workloads.NAME] with a file, or a table [days.NAME]"
         raise InputError("has no effect", "--trace", expected)
     return Campaign(
@@ -88,6 +90,7 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
         [unit for part in parts for unit in part.units],
         [note for part in parts for note in part.notes],
         _title(tables),
+        kinds,
     )
 
 
@@ -131,36 +134,30 @@ def _title(tables: dict[str, Any]) -> str:
     return title
 
 
-def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:
+def _by_kind(
+    tables: dict[str, Any], file: Path, trace: Path | None, kinds: Mapping[str, Kind]
+) -> dict[str, Document]:
     """Return the part of the file that concerns each kind of unit that has a grid."""
-    check_keys(tables, (*_TOP, *_OWN), "")
+    check_keys(tables, (*_TOP, *(key for kind in kinds.values() for key in kind.tables)), "")
     rows = required(tables, "grid", list, "one or more tables [[grid]]")
-    reported = _reported(tables)
     documents: dict[str, Document] = {}
+    own = {key: value for key, value in tables.items() if key not in CODE}
     for index, row in enumerate(rows):
         where = f"grid[{index}]"
         if not isinstance(row, dict):
             raise InputError("is not a table", where, "[[grid]]")
-        kind = kind_of(row, where, tables)
-        own = {key: value for key, value in tables.items() if key != "report" or kind == reported}
+        kind = kind_of(row, where, tables, kinds)
         document = documents.setdefault(kind.name, Document(file, own, [], trace))
         document.grids.append((where, {key: row[key] for key in row if key != "kind"}))
     distinct([row.get("name") for row in rows if isinstance(row.get("name"), str)], "grid: name")
-    if reported and reported.name not in documents:
-        raise InputError("has no effect", "report", f"at least one grid with {reported.mark}")
     return documents
 
 
-def _reported(tables: dict[str, Any]) -> Kind | None:
-    """If the file selects a report, return the kind of unit of this report."""
-    name = tables.get("report")
-    if name is not None and (not isinstance(name, str) or name not in REPORTS):
-        raise unknown_name("report", str(name), REPORTS)
-    return KINDS[REPORTS[name]] if name is not None else None
-
-
-def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:
-    """Raise InputError if a table is for a kind of unit that has no grid."""
-    for key, kind in _OWN.items():
-        if key in tables and kind.name not in documents:
-            raise InputError("has no effect", key, f"at least one grid with {kind.mark}")
+def _check_effects(
+    tables: dict[str, Any], kinds: Mapping[str, Kind], documents: Mapping[str, Document]
+) -> None:
+    """Raise InputError if code or a table is for a kind of unit that has no grid."""
+    for kind in kinds.values():
+        for key in (*kind.tables, *code_of({kind.name: kind})):
+            if key in tables and kind.name not in documents:
+                raise InputError("has no effect", key, f"at least one grid with {kind.mark}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 
 import rebat
 from rebat.campaign.keeping import ReportData, decoded, read_data, write_with_data
-from rebat.campaign.kinds import KINDS
+from rebat.campaign.kinds import code_of, kinds_of
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, Store
 from rebat.campaign.tables import failures
@@ -18,7 +19,8 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
-from rebat.papers.common.parts import Report, html, markdown
+from rebat.report.kind import Kind
+from rebat.report.parts import Report, html, markdown
 from rebat.results.scenario import rejections
 from rebat.runs.simulating import NAME
 
@@ -38,9 +40,10 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
         raise _without_results(campaign, store, results)
     extras = {kind: _extras(campaign, kind) for kind in kinds}
     unfinished = store.status(campaign.units).unfinished
-    data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title)
+    code = code_of({kind: campaign.kinds[kind] for kind in kinds})
+    data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title, code)
     write_with_data(store.folder / TABLE, data, folder / TABLE)
-    return write_pages(folder / TABLE, folder)
+    return _pages(folder / TABLE, data, campaign.kinds, folder)
 
 
 def _without_results(campaign: Campaign, store: Store, results: Path) -> InputError:
@@ -58,16 +61,30 @@ def _without_results(campaign: Campaign, store: Store, results: Path) -> InputEr
     )
 
 
-def write_pages(table: Path, folder: Path) -> list[Path]:
-    """Write the reports again from the table that `write_report` wrote, without other input."""
+def write_pages(table: Path, folder: Path, file: Path | None = None) -> list[Path]:
+    """Write the reports again from the table that `write_report` wrote.
+
+    If the report's code is not included in rebat, it needs the campaign's ``file`` as well.
+    """
     check_no_result(folder)
     data = read_data(table)
+    own = [code for code in data.code.values() if code.startswith("./")]
+    if file is None and own:
+        expected = "the file of this campaign as well"
+        raise InputError(f"the report needs {', '.join(own)}", str(table), expected)
+    if file is not None and not own:
+        raise InputError("has no effect with --from", "FILE")
+    kinds = kinds_of(data.code, None if file is None else file.absolute().parents[1])
+    return _pages(table, data, kinds, folder)
+
+
+def _pages(table: Path, data: ReportData, kinds: Mapping[str, Kind], folder: Path) -> list[Path]:
     paths = []
     for kind, extras in data.kinds.items():
-        if kind not in KINDS:
-            raise unknown_name("kind", kind, KINDS).at(str(table))
-        facts: Any = decoded(extras, KINDS[kind].extras, table)
-        report = KINDS[kind].report(table, facts, data.provenance)
+        if kind not in kinds:
+            raise unknown_name("kind", kind, kinds).at(str(table))
+        facts: Any = decoded(extras, kinds[kind].extras, table)
+        report = kinds[kind].report(table, facts, data.provenance)
         report = msgspec.structs.replace(
             report,
             title=_title(report, data.title),
@@ -106,4 +123,4 @@ def provenance(campaign: Campaign, store: Store) -> list[str]:
 
 def _extras(campaign: Campaign, kind: str) -> msgspec.Raw:
     units = [unit for unit in campaign.units if unit.kind == kind]
-    return msgspec.Raw(msgspec.json.encode(KINDS[kind].gather(units)))
+    return msgspec.Raw(msgspec.json.encode(campaign.kinds[kind].gather(units)))

@@ -10,7 +10,6 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import MANY, State, Status, Store
 from rebat.campaign.tables import write_tables
@@ -74,7 +73,7 @@ def run_campaign(
     """
     chosen: Executor | None = executor_named(executor) if executor else None
     _check_pyarrow()
-    if keep_runs and not any(KINDS[unit.kind].files for unit in campaign.units):
+    if keep_runs and not any(campaign.kinds[unit.kind].files for unit in campaign.units):
         raise InputError("has no effect: the runs of this campaign write no files", "--keep-runs")
     store = Store(results_dir)
     try:
@@ -83,7 +82,7 @@ def run_campaign(
             states = store.states(campaign.units)
             warn_of_damage(store, states, "the run is repeated")
             todo = missing(campaign, store, states, keep_runs, retry_failed)[:limit]
-            tasks = [Task(unit, store.folder, keep_runs) for unit in todo]
+            tasks = [_task(campaign, unit, store, keep_runs) for unit in todo]
             store.merge(campaign.units)
             n_workers = _workers(workers, executor)
             n_started = 0 if executor in SYSTEMS else n_workers
@@ -96,9 +95,11 @@ def run_campaign(
                 on_crew=tally.crew,
             )
             if tasks:
-                _prepare(todo)
+                _prepare(campaign, todo)
                 if chosen is None:
-                    chosen = partial(on_this_machine, in_thread=_in_threads(todo, n_workers))
+                    chosen = partial(
+                        on_this_machine, in_thread=_in_threads(campaign, todo, n_workers)
+                    )
                 try:
                     # Without this, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
@@ -110,6 +111,11 @@ def run_campaign(
             return store.status(campaign.units)
     except OSError as error:
         raise InputError(f"cannot write the results: {error}", str(results_dir)) from None
+
+
+def _task(campaign: Campaign, unit: Unit, store: Store, keep_runs: bool) -> Task:
+    kind = campaign.kinds[unit.kind]
+    return Task(unit, kind.perform, store.folder, keep_runs and bool(kind.files))
 
 
 def _collect(outcomes: Iterable[Outcome], store: Store, tally: Tally) -> None:
@@ -137,7 +143,7 @@ def missing(
         state = states[unit.key]
         if state != "ok":
             return state != "failed" or retry_failed
-        return keep_runs and not store.has_files(unit.key, KINDS[unit.kind].files)
+        return keep_runs and not store.has_files(unit.key, campaign.kinds[unit.kind].files)
 
     return [unit for unit in campaign.distinct.values() if lacks(unit)]
 
@@ -157,9 +163,10 @@ def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> No
         warn(f"{len(damaged) - MOST_NAMED} more damaged files in {store.folder / 'runs'}; {remedy}")
 
 
-def _prepare(units: Sequence[Unit]) -> None:
+def _prepare(campaign: Campaign, units: Sequence[Unit]) -> None:
     """Check the inputs, and compile the kernels once, so that no worker has to compile them."""
-    by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in KINDS.values()]
+    kinds = campaign.kinds.values()
+    by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in kinds]
     for kind, own in by:
         kind.check(own)
     for kind, own in by:
@@ -167,10 +174,10 @@ def _prepare(units: Sequence[Unit]) -> None:
             kind.warm_up(own)
 
 
-def _in_threads(units: Sequence[Unit], workers: int) -> Callable[[Task], bool]:
+def _in_threads(campaign: Campaign, units: Sequence[Unit], workers: int) -> Callable[[Task], bool]:
     """Return a function that returns whether a thread of this process performs a task."""
     keys: set[str] = set()
-    for kind in KINDS.values():
+    for kind in campaign.kinds.values():
         keys |= kind.in_threads([unit for unit in units if unit.kind == kind.name], workers)
     return lambda task: task.unit.key in keys
 

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
+from rebat.core.formatting import counted
 from rebat.kernels.compiled import is_compiled
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Authors
-from rebat.papers.common.kind import Document, Expansion, Kind
-from rebat.papers.common.parts import Picture, Table
-from rebat.papers.simulations import gather, maker
+from rebat.report.kind import Document, Expansion, Kind
+from rebat.report.parts import Picture, ReportMaker, Table
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.keys import scheduler_of
@@ -70,22 +72,55 @@ def _warm_up(selected: Sequence[Unit]) -> None:
             continue  # the runs of this policy will report the error
 
 
-class SimulationExtras(msgspec.Struct, frozen=True):
-    """Data of the report besides the results: its name, tables, figures and provenance."""
+class SimulationExtras(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Data of the report besides the results: tables, figures and provenance."""
 
-    which: str
     tables: list[Table]
     pictures: list[Picture]
     provenance: list[str]
 
 
-def _gather(selected: Sequence[Unit]) -> SimulationExtras:
-    return SimulationExtras(*gather(selected))
+def _gather(maker: ReportMaker, selected: Sequence[Unit]) -> SimulationExtras:
+    from rebat.report.usual import workload_tables
+
+    tables = [*workload_tables(selected)] if maker.tables else []
+    return SimulationExtras(tables, [*maker.pictures(selected)], _provenance(selected))
 
 
-def _report(table: Path, extras: SimulationExtras, provenance: Sequence[str]) -> Any:
+def _provenance(selected: Sequence[Unit]) -> list[str]:
+    seeds = sorted({unit.labels["seed"] for unit in selected} - {None})
+    return [
+        f"{counted(len({unit.key for unit in selected}), 'distinct run')}, "
+        + (f"seeds {seeds}" if seeds else "no seeds"),
+        *sorted({f"workload {u.spec.workload}: {_source(u.spec)}" for u in selected}),
+    ]
+
+
+def _source(spec: RunSpec) -> str:
+    source = spec.source
+    if source.generator:
+        return f"generated ({source.generator}, seed {source.seed}); not the real trace"
+    return f"{Path(source.file or '').name} {source.options or ''}"
+
+
+def _report(
+    maker: ReportMaker, table: Path, extras: SimulationExtras, provenance: Sequence[str]
+) -> Any:
     lines = [*provenance, *extras.provenance]
-    return maker(extras.which).report(table, extras.tables, extras.pictures, lines)
+    return maker.report(table, extras.tables, extras.pictures, lines)
+
+
+def reported(maker: ReportMaker, code: str) -> Kind:
+    """Return simulations with a report. ``code`` is the file of the report (see `Kind.code`)."""
+    own = partial(_gather, maker), partial(_report, maker)
+    return replace(KIND, gather=own[0], report=own[1], code=code)
+
+
+def _usual() -> ReportMaker:
+    """Return the report of campaigns without a report of their own. Importing it takes time."""
+    from rebat.report.usual import REPORT
+
+    return REPORT
 
 
 KIND = Kind(
@@ -103,6 +138,6 @@ KIND = Kind(
     warm_up=_warm_up,
     in_threads=in_threads,
     extras=SimulationExtras,
-    gather=_gather,
-    report=_report,
+    gather=lambda selected: _gather(_usual(), selected),
+    report=lambda *parts: _report(_usual(), *parts),
 )

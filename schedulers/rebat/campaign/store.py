@@ -25,11 +25,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from rebat.campaign.kinds import FILES
 from rebat.campaign.packs import PACK_NAME, Packs, checked
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.folders import check_no_result
+from rebat.runs.single import RUN_FILES
 from rebat.runs.unit import Unit, key_of
 
 TABLE = "results.parquet"
@@ -43,7 +43,7 @@ State = Literal["ok", "failed", "missing", "damaged"]
 _KEY = re.compile("[0-9a-f]{64}")
 _LEFT_OVER = re.compile(
     rf"\.(?:{_KEY.pattern}\.json|{PACK_NAME}|"
-    rf"{'|'.join(map(re.escape, (*FILES, TABLE, OVERVIEW)))})\.\w+"
+    rf"{'|'.join(map(re.escape, (*RUN_FILES, TABLE, OVERVIEW)))})\.\w+"
 )
 """Pattern of temporary file names in this folder (see `core.files.atomic_path`)."""
 
@@ -219,7 +219,7 @@ class Store:
         result = self._decoded(key) or self.read(key)
         if result is not None:
             return key_of(result.identity) == key
-        files = [self.run_folder(key) / name for name in FILES]
+        files = [self.run_folder(key) / name for name in RUN_FILES]
         return bool(_KEY.fullmatch(key)) and any(file.is_file() for file in files)
 
     def status(self, units: Sequence[Unit]) -> Status:
@@ -239,7 +239,7 @@ class Store:
         stale = self.stale(units)
         for key in stale:
             self.run_path(key).unlink(missing_ok=True)
-            for name in FILES:
+            for name in RUN_FILES:
                 (self.run_folder(key) / name).unlink(missing_ok=True)
             with suppress(OSError):  # keep other files in the folder
                 self.run_folder(key).rmdir()

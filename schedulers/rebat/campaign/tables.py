@@ -6,17 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, State, Store
 from rebat.core.files import atomic_path
+from rebat.report.kind import Kind
 from rebat.runs.unit import Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_OF_ROWS = {"metric", "value", *(name for kind in KINDS.values() for name in kind.details)}
-"""Columns whose values differ between the rows of a unit."""
 
 PART = 5_000
 """Number of units whose rows are in memory at the same time."""
@@ -49,7 +46,7 @@ def columns_of(campaign: Campaign) -> dict[str, type]:
 
     If several kinds have the same column, it has the same meaning for all.
     """
-    kinds = [KINDS[name] for name in dict.fromkeys(unit.kind for unit in campaign.units)]
+    kinds = [campaign.kinds[name] for name in dict.fromkeys(unit.kind for unit in campaign.units)]
     columns: dict[str, type] = {"kind": str, "grid": str}
     for kind in kinds:
         columns |= kind.columns
@@ -73,23 +70,27 @@ def _write_parquet(store: Store, campaign: Campaign) -> None:
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
         for start in range(0, max(len(units), 1), PART):
-            writer.write_table(_rows(store, units[start : start + PART], schema))
+            part = units[start : start + PART]
+            writer.write_table(_rows(store, part, campaign.kinds, schema))
 
 
-def _rows(store: Store, units: Sequence[Unit], schema: pa.Schema) -> pa.Table:
+def _rows(
+    store: Store, units: Sequence[Unit], kinds: Mapping[str, Kind], schema: pa.Schema
+) -> pa.Table:
     """Return the rows of units as a table. The labels of a unit are converted only once."""
     import numpy as np
     import pyarrow as pa
 
     labels: list[dict[str, Any]] = []
     counts: list[int] = []
-    own: dict[str, list[Any]] = {name: [] for name in schema.names if name in _OF_ROWS}
+    differing = {"metric", "value", *(name for kind in kinds.values() for name in kind.details)}
+    own: dict[str, list[Any]] = {name: [] for name in schema.names if name in differing}
     for unit in units:
         result = store.read(unit.key)
         if result is None or result.metrics is None:
             continue
         about = {"kind": unit.kind, "grid": unit.grid, **unit.labels, "key": unit.key}
-        rows = list(KINDS[unit.kind].rows(unit, result.metrics))
+        rows = list(kinds[unit.kind].rows(unit, result.metrics))
         for name, column in own.items():
             default = about.get(name)
             column.extend([row.get(name, default) for row in rows])

@@ -4,20 +4,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from rebat.campaign.kinds import KINDS
 from rebat.campaign.store import Store, UnitResult
 from rebat.core.errors import one_line
 from rebat.runs.unit import Unit
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A unit to perform, the results folder, and whether to keep the files of the unit."""
+    """A unit to perform, how, the results folder, and whether to keep the files of the unit."""
 
     unit: Unit
+    perform: Callable[[Unit, Path | None], dict[str, Any]]
+    """See `Kind.perform`."""
     results: Path
     keep: bool
 
@@ -34,10 +37,9 @@ def perform(task: Task) -> Outcome:
     """Perform a unit in a worker, and write its result or error."""
     began = time.perf_counter()
     unit, store = task.unit, Store(task.results)
-    kind = KINDS[unit.kind]
-    folder = store.run_folder(unit.key) if task.keep and kind.files else None
+    folder = store.run_folder(unit.key) if task.keep else None
     try:
-        metrics = kind.perform(unit, folder)
+        metrics = task.perform(unit, folder)
         done = UnitResult(key=unit.key, status="ok", identity=unit.identity, metrics=metrics)
     except Exception as error:
         done = _failed(unit, one_line(error))

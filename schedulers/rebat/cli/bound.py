@@ -82,7 +82,7 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: 
 
 def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> Instance:
     """Read the jobs and scenarios of a job set or workload file."""
-    from rebat.papers.silent_errors.makespans import read_job_set
+    from rebat.policies.makespans import read_job_set
     from rebat.workloads.load import load_workload
 
     if not _is_job_set(path):

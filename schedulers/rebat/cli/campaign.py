@@ -47,8 +47,8 @@ def campaign() -> None:
 
     \b
     Example (a few minutes on two cores):
-      rebat campaign run campaigns/node-stealing/quick.toml --workers 2
-      rebat campaign report campaigns/node-stealing/quick.toml
+      rebat campaign run campaigns/node_stealing/quick.toml --workers 2
+      rebat campaign report campaigns/node_stealing/quick.toml
     """
 
 
@@ -83,7 +83,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 
     \b
     Example:
-      rebat campaign run campaigns/node-stealing/quick.toml --workers 2
+      rebat campaign run campaigns/node_stealing/quick.toml --workers 2
     """
     from rebat.campaign.run import run_campaign
     from rebat.campaign.store import TABLE
@@ -111,7 +111,7 @@ def status(file: Path, results: Path | None, trace: Path | None, as_json: bool) 
 
     \b
     Example:
-      rebat campaign status campaigns/node-stealing/quick.toml
+      rebat campaign status campaigns/node_stealing/quick.toml
     """
     from rebat.campaign.run import warn_of_damage
     from rebat.campaign.store import Store
@@ -197,7 +197,7 @@ def report(
 
     \b
     Examples:
-      rebat campaign report campaigns/node-stealing/quick.toml
+      rebat campaign report campaigns/node_stealing/quick.toml
       rebat campaign report --from DIR/results.parquet
     """
     from rebat.campaign.reporting import write_pages
@@ -205,8 +205,8 @@ def report(
     if table is None:
         paths = _report_of_runs(file, results, trace, out)
     else:
-        _check_alone(FILE=file, **{"--results": results, "--trace": trace})
-        paths = write_pages(table, out or table.parent)
+        _check_alone(**{"--results": results, "--trace": trace})
+        paths = write_pages(table, out or table.parent, file)
     for path in paths:
         click.echo(f"wrote {path}")
 
@@ -247,7 +247,7 @@ def clean(file: Path, results: Path | None, trace: Path | None) -> None:
 
     \b
     Example:
-      rebat campaign clean campaigns/node-stealing/quick.toml
+      rebat campaign clean campaigns/node_stealing/quick.toml
     """
     from rebat.campaign.store import Store
     from rebat.campaign.tables import write_tables

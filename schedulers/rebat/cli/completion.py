@@ -17,7 +17,7 @@ def completion(shell: str) -> None:
 
     \b
       policies          baseline:depth=<TAB>
-      included inputs   rebat run mira-<TAB>, --failures <TAB>, node-stealing/<TAB>
+      included inputs   rebat run mira-<TAB>, --failures <TAB>, node_stealing/<TAB>
       failure laws      --law weibull:<TAB>
       metrics           --columns flow_<TAB>
 

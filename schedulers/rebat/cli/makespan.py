@@ -16,7 +16,7 @@ from rebat.console.progress import compiling_notice
 from rebat.core.formatting import csv_line
 
 if TYPE_CHECKING:
-    from rebat.papers.silent_errors.makespans import MakespanRow
+    from rebat.policies.makespans import MakespanRow
 
 _CHUNK = 4096
 """Number of rows that are written in one step."""
@@ -81,7 +81,7 @@ def makespan(
     """
     from rebat.core.files import atomic_path, write_text
     from rebat.models.resilient import HEURISTICS
-    from rebat.papers.silent_errors.makespans import PAPER_RULES, makespans
+    from rebat.policies.makespans import PAPER_RULES, makespans
 
     ratios: _Ratios = {}
     computed = makespans(
@@ -130,7 +130,7 @@ def _verdict(ratios: _Ratios) -> str:
 
 def _csv(rows: Iterable[MakespanRow]) -> Iterator[str]:
     """Yield the table in chunks of lines. The first chunk begins with the header."""
-    from rebat.papers.silent_errors.makespans import MakespanRow
+    from rebat.policies.makespans import MakespanRow
 
     lines = iter(rows)
     part: list[tuple[object, ...]] = [MakespanRow._fields, *islice(lines, _CHUNK)]

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.units import FOREVER_US
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import new_figure
+from rebat.models.boxes import TorusBlocks
+from rebat.session.ledger import Ledger
 
 FREE, DOWN = -1, -2
 
@@ -88,3 +91,19 @@ def _grid(axis: Any, extents: Sequence[int], rows: tuple[int, int]) -> None:
             getattr(axis, name)(place - 0.5, color="#666666", linewidth=0.5)
     axis.set_xticks([])
     axis.set_yticks([])
+
+
+def owners(ledger: Ledger, blocks: TorusBlocks, at_us: int) -> npt.NDArray[np.int64]:
+    """Return, per block, the serial of its job at a time, or FREE or DOWN, shape (blocks,)."""
+    nodes = np.full(blocks.of_nodes.n_nodes, FREE, dtype=np.int64)
+    for record in ledger.attempts:
+        if record.nodes is not None and record.start_us <= at_us < record.end_us:
+            nodes[list(record.nodes)] = record.attempt.job_serial
+    for node, down_us, up_us in ledger.node_events.outages(FOREVER_US).rows():
+        if down_us <= at_us < up_us:
+            nodes[node] = DOWN
+    table = nodes[blocks.members]
+    of_blocks: npt.NDArray[np.int64] = np.where(
+        (table == DOWN).any(axis=1), DOWN, table.max(axis=1)
+    )
+    return of_blocks

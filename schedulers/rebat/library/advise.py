@@ -25,7 +25,7 @@ from rebat.library.remarks import of_findings, of_partitions, of_record_end
 from rebat.library.signatures import lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.recorded import Recorded
-from rebat.papers.common.parts import html, markdown
+from rebat.report.parts import html, markdown
 from rebat.results.intervals import FEWEST
 from rebat.runs.options import FailureOptions, ScenarioOptions
 from rebat.runs.staging import check_without_checkpoints

@@ -25,8 +25,8 @@ from rebat.library.calibration.verdict import Verdict, verdict_of
 from rebat.library.checks import error_at
 from rebat.library.remarks import of_findings
 from rebat.library.workloads import LoadedWorkload, load_workload
-from rebat.papers.common.parts import Report, html, markdown
 from rebat.policies.presets import schedulers
+from rebat.report.parts import Report, html, markdown
 from rebat.runs.options import FailureOptions, ScenarioOptions
 
 PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"

@@ -36,7 +36,7 @@ from rebat.models.ettr import (
     young_interval_s,
 )
 from rebat.models.tiers import USUAL
-from rebat.papers.common.parts import html
+from rebat.report.parts import html
 
 POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Checkpoint intervals shown in the figure, as multiples of the interval of the case."""

@@ -25,7 +25,7 @@ from rebat.library.plots import Plot
 from rebat.library.signatures import keyword, lists
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.laws import parameters as parameters_of_law
-from rebat.papers.common.runs_index import (
+from rebat.report.runs_index import (
     RunIndex,
     SweptRuns,
     lines_of,

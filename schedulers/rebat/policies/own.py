@@ -76,7 +76,7 @@ def load(place: str) -> Any:
 def load_module(file: str) -> ModuleType:
     """Load a file as a fresh module."""
     _bytes(Path(file))
-    loader = _Fresh(f"own code {file}", file)
+    loader = Fresh(f"own code {file}", file)
     module_spec = spec_from_loader(loader.name, loader)
     assert module_spec is not None
     module = module_from_spec(module_spec)
@@ -88,7 +88,7 @@ def load_module(file: str) -> ModuleType:
     return module
 
 
-class _Fresh(SourceFileLoader):
+class Fresh(SourceFileLoader):
     """An import loader that compiles the current contents of a file, and writes no cache file."""
 
     def get_code(self, fullname: str) -> CodeType:

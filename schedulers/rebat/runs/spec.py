@@ -128,5 +128,3 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Class of the policy, if a script or notebook defines it instead of a file."""
     folder: str = ""
     """Folder of user-defined files that the policy names."""
-    report: str = ""
-    """Report that the campaign file selects, if any."""

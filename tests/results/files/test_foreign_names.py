@@ -16,11 +16,11 @@ import rebat
 from rebat.core.formatting import guarded, name_field, original
 from rebat.core.jobs import Workload
 from rebat.models.failures.outages import write_names
-from rebat.papers.common.claims import CONTRADICTED
-from rebat.papers.common.parts import html, markdown
+from rebat.report.claims import CONTRADICTED
+from rebat.report.parts import html, markdown
 from rebat.results.comparison import Seeds, seeds_csv
 from rebat.results.files.run_folder import read_timeline
-from tests.papers.common.test_page import claim, report
+from tests.report.test_page import claim, report
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+a", "-a", "@SUM(1)", "\t=1", "\r=1", "'=1", "-1+1", "=1,2"]
 SCRIPT = "<script>alert(1)</script>"

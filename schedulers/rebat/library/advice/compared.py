@@ -19,7 +19,7 @@ from rebat.library.advice.design import (
     with_options,
 )
 from rebat.library.remarks import Remark, of_waits
-from rebat.papers.common.runs_index import RunIndex, Setting, numbers_of
+from rebat.report.runs_index import RunIndex, Setting, numbers_of
 from rebat.results.intervals import (
     FEWEST,
     BySeed,

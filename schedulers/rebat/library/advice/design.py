@@ -22,7 +22,7 @@ from rebat.models.failures.law import Law
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
 from rebat.models.failures.statistics import Fitted, fits, samples
-from rebat.papers.common.runs_index import parsed
+from rebat.report.runs_index import parsed
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.spec import CheckpointModel, RunSpec, Scenario
 

@@ -30,8 +30,8 @@ from rebat.library.advice.losses import MONTH_H
 from rebat.library.advice.owners import WorkOwner
 from rebat.library.advice.rounds import Evidence
 from rebat.library.remarks import of_findings, of_partitions
-from rebat.papers.common.parts import Picture, Report, Table
-from rebat.papers.common.runs_index import lines_of, sweeps
+from rebat.report.parts import Picture, Report, Table
+from rebat.report.runs_index import lines_of, sweeps
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval, marked, spread
 

@@ -15,7 +15,7 @@ from rebat.campaign.store import TABLE, Owner, Store
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import PolicyError
 from rebat.library.advice.design import OTHER_RULES, AdvisedSite, specs, today
-from rebat.papers.common.runs_index import RunIndex, simulations
+from rebat.report.runs_index import RunIndex, simulations
 from rebat.results.intervals import FEWEST, ratio_of_means, relative_width
 from rebat.runs.simulating import units
 from rebat.runs.spec import RunSpec

@@ -14,7 +14,7 @@ from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import new_figure, policy_colours
 from rebat.library.calibration.distance import N_PARTS, OFFSET_S, Floats, Quantiles
 from rebat.library.calibration.verdict import FAIR, GOOD, ComparedConfiguration, Verdict
-from rebat.papers.common.parts import Picture, Report, Table, percent
+from rebat.report.parts import Picture, Report, Table, percent
 
 MOST_LINES = 3
 """Number of configurations in the figure."""

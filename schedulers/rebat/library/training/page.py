@@ -15,7 +15,7 @@ from rebat.figures.canvas import logarithmic, new_figure, time_unit
 from rebat.library.training.case import TrainingCase
 from rebat.library.training.simulated import SimulatedJob
 from rebat.models.ettr import enough_spares, ettr
-from rebat.papers.common.parts import Picture, Report, Table, percent
+from rebat.report.parts import Picture, Report, Table, percent
 
 Simulations = Mapping[float, SimulatedJob]
 """Simulations by the value that varies, which is an interval (s) or a number of spare nodes."""
