@@ -18,6 +18,8 @@ from tests.docs.pages import ROOT, Block, blocks, console, files, pages, pattern
 
 PAGES = {str(page.relative_to(ROOT)): page for page in pages()}
 LIMIT_S = 300
+WRITTEN = ("python", "json", "toml")
+"""Kinds of blocks with a title that are files."""
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -34,13 +36,13 @@ def test_the_commands_of_a_page_work(name: str, tmp_path: Path) -> None:
 
 def runnable(block: Block) -> bool:
     """Whether a block is run; blocks that need other programs are not."""
-    known = block.kind in ("sh", "console") or (block.kind in ("python", "json") and block.title)
+    known = block.kind in ("sh", "console") or (block.kind in WRITTEN and block.title)
     return bool(known) and not block.needs
 
 
 def play(block: Block, folder: Path, where: str) -> None:
     """Do what a reader would do with a block."""
-    if block.kind in ("python", "json"):
+    if block.kind in WRITTEN:
         (folder / block.title).write_text(block.text)
     elif block.kind == "sh":
         shell(block.text, folder, where)

@@ -24,25 +24,25 @@ CODE = {"report": ("REPORT", ReportMaker), "units": ("KIND", Kind)}
 """For each key of a campaign file that names a Python file: the name to import, and its type."""
 
 
-def kinds_of(tables: Mapping[str, Any], beside: Path | None) -> dict[str, Kind]:
+def kinds_of(tables: Mapping[str, Any], folder: Path | None) -> dict[str, Kind]:
     """Return the kinds of units of a campaign by name.
 
     Parameters
     ----------
     tables : mapping
         The content of the file, or a mapping with its keys ``report`` and ``units``.
-    beside : Path, optional
+    folder : Path, optional
         The folder of the file. Without it, only the campaigns that rebat includes have code.
     """
     kinds = [simulations.KIND]
     for key in CODE:
         if key not in tables:
             continue
-        place, found = _imported(key, tables[key], beside)
-        if isinstance(found, Kind):
-            kinds.append(_own(found, place))
+        place, value = _imported(key, tables[key], folder)
+        if isinstance(value, Kind):
+            kinds.append(_own(value, place))
         else:
-            kinds[0] = simulations.reported(found, place)
+            kinds[0] = simulations.reported(value, place)
     return {kind.name: kind for kind in kinds}
 
 
@@ -55,24 +55,25 @@ def code_of(kinds: Mapping[str, Kind]) -> dict[str, str]:
     }
 
 
-def _imported(key: str, name: Any, beside: Path | None) -> tuple[str, Any]:
+def _imported(key: str, name: Any, folder: Path | None) -> tuple[str, Any]:
     """Return the place of a Python file (see `Kind.code`), and its report or kind."""
     expected = "a Python file next to the campaign file, or of rebat, like 'torus/units.py'"
     if not isinstance(name, str) or not name.endswith(".py"):
         raise InputError(f"is {name!r}", key, expected)
-    places = [] if beside is None else [beside / name]
+    places = [] if folder is None else [folder / name]
     if not name.startswith("./"):
         places.append(shipped.CAMPAIGNS / name)
     file = next((place for place in places if place.is_file()), None)
-    if file is None:
+    root, path = shipped.CAMPAIGNS.resolve(), (file or Path()).resolve()
+    included = path.is_relative_to(root)
+    if file is None or not (included or folder):
         raise InputError(f"there is no {name!r}", key, expected)
-    what, of = CODE[key]
-    found = getattr(shipped.module(file), what, None)
-    if not isinstance(found, of):
-        raise InputError(f"defines no {what}", str(file), f"{what} = {of.__name__}(...)")
-    file = file.resolve()
-    included = file.is_relative_to(shipped.CAMPAIGNS.resolve())
-    return f"{'' if included else './'}{file.parent.name}/{file.name}", found
+    variable, kind = CODE[key]
+    value = getattr(shipped.module(file), variable, None)
+    if not isinstance(value, kind):
+        raise InputError(f"defines no {variable}", str(file), f"{variable} = {kind.__name__}(...)")
+    place = path.relative_to(root).as_posix() if included else f"./{name.removeprefix('./')}"
+    return place, value
 
 
 def _own(kind: Kind, place: str) -> Kind:

@@ -57,9 +57,9 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     trace : Path, optional
         Trace or workload file that replaces the traces and workload files of the campaign file.
     """
-    text = read_text(file)
+    tables = read_tables(file)
     try:
-        return campaign_of(_toml(text), file, trace)
+        return campaign_of(tables, file, trace)
     except InputError as error:
         raise error.at(str(file)) from None
 
@@ -94,17 +94,21 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     )
 
 
-def _toml(text: str) -> dict[str, Any]:
-    """Return the tables. Reject NUL characters, because file names cannot contain them."""
+def read_tables(file: Path) -> dict[str, Any]:
+    """Return the content of a campaign file.
+
+    NUL characters are rejected, because file names cannot contain them.
+    """
+    text = read_text(file)
     try:
         tables = tomllib.loads(text)
         holds_null = any("\0" in text for text in _texts(tables))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}") from None
+        raise InputError(f"is not TOML: {error}", str(file)) from None
     except RecursionError:
-        raise InputError("is not TOML: it is nested too deeply") from None
+        raise InputError("is not TOML: it is nested too deeply", str(file)) from None
     if holds_null:
-        raise InputError("contains a NUL character (\\u0000)")
+        raise InputError("contains a NUL character (\\u0000)", str(file))
     return tables
 
 

@@ -12,7 +12,7 @@ import msgspec
 import rebat
 from rebat.campaign.keeping import ReportData, decoded, read_data, write_with_data
 from rebat.campaign.kinds import code_of, kinds_of
-from rebat.campaign.opening import Campaign
+from rebat.campaign.opening import Campaign, read_tables
 from rebat.campaign.store import TABLE, Store
 from rebat.campaign.tables import failures
 from rebat.core.errors import InputError, unknown_name
@@ -69,13 +69,14 @@ def write_pages(table: Path, folder: Path, file: Path | None = None) -> list[Pat
     check_no_result(folder)
     data = read_data(table)
     own = [code for code in data.code.values() if code.startswith("./")]
-    if file is None and own:
-        expected = "the file of this campaign as well"
-        raise InputError(f"the report needs {', '.join(own)}", str(table), expected)
-    if file is not None and not own:
+    if file is None:
+        if own:
+            expected = "the file of this campaign as well"
+            raise InputError(f"the report needs {', '.join(own)}", str(table), expected)
+        return _pages(table, data, kinds_of(data.code, None), folder)
+    if not own:
         raise InputError("has no effect with --from", "FILE")
-    kinds = kinds_of(data.code, None if file is None else file.absolute().parents[1])
-    return _pages(table, data, kinds, folder)
+    return _pages(table, data, kinds_of(read_tables(file), file.parent), folder)
 
 
 def _pages(table: Path, data: ReportData, kinds: Mapping[str, Kind], folder: Path) -> list[Path]:

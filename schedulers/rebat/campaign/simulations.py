@@ -117,7 +117,7 @@ def reported(maker: ReportMaker, code: str) -> Kind:
 
 
 def _usual() -> ReportMaker:
-    """Return the report of campaigns without a report of their own. Importing it takes time."""
+    """Return the default report. Importing it takes time."""
     from rebat.report.usual import REPORT
 
     return REPORT

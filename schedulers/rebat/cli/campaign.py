@@ -193,7 +193,7 @@ def report(
 ) -> None:
     """Write the report of FILE: tables and figures. Use the same --trace as for the runs. The
     command writes a results.parquet next to the report. With --from, this file is enough to write
-    the report again.
+    the report again. Only if the report is your own code, FILE is needed as well.
 
     \b
     Examples:

@@ -89,7 +89,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         the provenance.
     code
         The Python file that defines the kind or its report: ``FOLDER/FILE.py`` in the campaigns
-        that rebat includes, ``./FOLDER/FILE.py`` elsewhere, or an empty text.
+        that rebat includes, ``./FILE.py`` relative to another campaign, or an empty text.
     """
 
     name: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that rebat includes, and the Python code of campaigns.
 
-In a checkout, the files are in folders next to the package. The Python files beside a campaign file
+In a checkout, the files are in folders next to the package. The Python files next to a campaign file
 are modules of one package, so they can import each other (``from .claims import judgements``):
 
 - ``rebat.shipped.campaigns.torus`` is the code of the included folder ``campaigns/torus``;
@@ -39,27 +39,27 @@ class _Folders:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of such a package or of its file, or None for other modules."""
+        """Return the specification of a package or file, or None for other modules."""
         if not name.startswith(_MARK):
             return None
         package, _, stem = name.removeprefix(_MARK).partition(".")
-        beside = Path(bytes.fromhex(package.rpartition("_")[2]).decode())
+        place = Path(bytes.fromhex(package.rpartition("_")[2]).decode())
         if stem:
-            file = beside / f"{stem}.py"
+            file = place / f"{stem}.py"
             return spec_from_loader(name, Fresh(name, str(file))) if file.is_file() else None
-        if name != _package(beside):
-            raise ImportError(f"the Python files in {beside} have changed", name=name)
+        if name != _package(place):
+            raise ImportError(f"the Python files in {place} have changed", name=name)
         spec = ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = []
         return spec
 
 
-def _package(beside: Path) -> str:
+def _package(place: Path) -> str:
     """Return the name of the package of the Python files in a folder."""
     files = hashlib.sha256()
-    for file in sorted(beside.glob("*.py")):
+    for file in sorted(place.glob("*.py")):
         files.update(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
-    return f"{_MARK}{files.hexdigest()[:16]}_{str(beside).encode().hex()}"
+    return f"{_MARK}{files.hexdigest()[:16]}_{str(place).encode().hex()}"
 
 
 def module(file: Path) -> ModuleType:
