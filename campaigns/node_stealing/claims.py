@@ -24,16 +24,17 @@ from rebat.report.claims import (
     above,
     below,
     between,
+    compared,
     extreme,
     judge,
 )
 from rebat.report.runs_index import RunIndex
 from rebat.results.intervals import BySeed, Interval, combined, interval, minus
 
-from . import numbers, published
-from .published import JUNE
+from . import runs
 from .runs import (
     HEADINGS,
+    JUNE,
     Family,
     InSemantics,
     Number,
@@ -42,6 +43,87 @@ from .runs import (
     mean_ratio,
     semantics,
 )
+
+DAY_S = 86400.0
+
+_Numbers = Mapping[str, tuple[Interval | None, float]]
+
+
+def published_values(on: InSemantics, about: str) -> Iterator[Judgement]:
+    """Compare rebat's intervals for a setting with all values in the tables of the paper."""
+    groups: list[tuple[str, str, _Numbers]] = [
+        ("useful utilisation of each policy", "Tables 4, 7, 8", _utilisation(on)),
+        ("time with an idle node under each policy, as published", "Tables 5a, 8", _idle(on)),
+        ("steals of each variant", "Tables 5b, 9", _steals(on)),
+        ("useful utilisation without failures", "Table 3", _failure_free(on)),
+        ("largest flows of the largest and the smallest jobs, in days", "section 9", _flows(on)),
+        ("outliers: flows of the smallest jobs / Baseline's", "Table 10", _outliers(on)),
+    ]
+    for text, paper, numbers in groups:
+        if any(ours for ours, _ in numbers.values()):
+            yield compared(about, text, paper, numbers)
+
+
+def _each(
+    on: InSemantics,
+    metric: str,
+    table: Mapping[str, float],
+    convert: Callable[[float], float] = float,
+) -> _Numbers:
+    return {
+        policy: (interval(map(convert, on.values(policy, metric).values())), value)
+        for policy, value in table.items()
+    }
+
+
+def _utilisation(on: InSemantics) -> _Numbers:
+    table = runs.printed(runs.UTILISATION, on.setting)
+    return _each(on, "useful_utilisation", table)
+
+
+def _idle(on: InSemantics) -> _Numbers:
+    table = runs.printed(runs.IDLE_SHARE, on.setting)
+    return _each(on, "platform_idle_share", table, runs.idle_as_program)
+
+
+def _steals(on: InSemantics) -> _Numbers:
+    table = runs.printed(runs.STEALS, on.setting)
+    return _each(on, "steals", {policy: steals for policy, (steals, _) in table.items()})
+
+
+def _failure_free(on: InSemantics) -> _Numbers:
+    value = runs.FAILURE_FREE_UTILISATION.get(on.setting.workload)
+    if value is None or not runs.printed_for(on.setting):
+        return {}
+    calm = (on.setting._replace(scenario=of) for of in on.setting.scenario.failure_free)
+    values = (on.runs.values(free, "baseline", "useful_utilisation") for free in calm)
+    return {"Baseline": (interval(next(filter(None, values), {})), value)}
+
+
+def _flows(on: InSemantics) -> _Numbers:
+    table = runs.printed(runs.LARGEST_FLOWS_DAYS, on.setting)
+    return {
+        f"{policy} {of}": (_days(on.values(policy, "flow_max_s", of)), days)
+        for (policy, of), days in table.items()
+    }
+
+
+def _days(values: BySeed) -> Interval | None:
+    return interval(value / DAY_S for value in values.values())
+
+
+def _outliers(on: InSemantics) -> _Numbers:
+    """Return the published outliers with rebat's median ratio and its range."""
+    table = runs.printed(runs.OUTLIERS, on.setting)
+    return {
+        f"{policy} {metric.removesuffix('_s').replace('_', ' ')} {value:g}": (
+            interval(on.ratios(metric, "smallest", policy), of_median=True),
+            value,
+        )
+        for (policy, metric), values in table.items()
+        for value in values
+    }
+
 
 _RISES = Rule("SFSJ / Baseline above 1", 1, inf)
 _FALLS = Rule("SFSJ / Baseline below 1", 0, 1)
@@ -105,13 +187,13 @@ def _small_gain(on: InSemantics) -> Interval | None:
 
 
 def _utilisation_gain(on: InSemantics) -> float | None:
-    values = [on.printed(published.UTILISATION, name) for name in ("h111", "baseline")]
+    values = [on.printed(runs.UTILISATION, name) for name in ("h111", "baseline")]
     return values[0] / values[1] if values[0] and values[1] else None
 
 
 def _of_workload(table: Mapping[str, T]) -> Callable[[InSemantics], T | None]:
     def value(on: InSemantics) -> T | None:
-        return table.get(on.setting.workload) if published.printed_for(on.setting) else None
+        return table.get(on.setting.workload) if runs.printed_for(on.setting) else None
 
     return value
 
@@ -144,20 +226,20 @@ MONTHS = (
           mean_ratio("useful_utilisation"), published=_utilisation_gain),
     Claim("SFSJ has less idle node time than Baseline", "", _FALLS,
           "by 40 % on June, 20 % on March, 10 % on Intrepid (section 6.1.1)",
-          mean_ratio("platform_idle"), published=_of_workload(published.IDLE_TIME_RATIO)),
+          mean_ratio("platform_idle"), published=_of_workload(runs.IDLE_TIME_RATIO)),
     Claim("the overhead of stealing is negligible",
           "SFSJ: node time lost to stealing / all node time", below(NEGLIGIBLE),
           "around 0.1 % (section 6.1.1)", _share("platform_waste_stealing", "platform_total"),
-          published=_of_workload(published.STEALING_OVERHEAD)),
+          published=_of_workload(runs.STEALING_OVERHEAD)),
     Claim("when a failure hits a running job, a node is usually free",
           "SFSJ: 1 - steals / failures that hit a job", above(0.5),
           "84, 89 and 90 % on June, March and Intrepid (section 6.1.1); Table 5b: 86 % on June",
           _share("steals", "failures_hit", complement=True),
-          published=_of_workload(published.FREE_AT_FAILURE)),
+          published=_of_workload(runs.FREE_AT_FAILURE)),
     Claim("SFSJ has a smaller largest flow of the largest jobs ({largest}) than Baseline", "",
           _FALLS, "significantly improves, up to 10 % in some scenarios (section 6.1.2)",
           mean_ratio("flow_max_s", "largest"),
-          published=_of_workload(dict.fromkeys(published.MONTHS, (0.9, 1.0)))),
+          published=_of_workload(dict.fromkeys(runs.MONTHS, (0.9, 1.0)))),
     Claim("SFSJ raises the largest flow of the smallest jobs ({smallest}) by at most a factor of 2",
           "", _from(1, 2), "a slight overhead; a factor 2 in the worst case (section 6.1.2)",
           mean_ratio("flow_max_s", "smallest")),
@@ -192,7 +274,7 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
         for name in semantics(runs, setting):
             on, about = InSemantics(runs, setting, name), f"{setting.label}, {HEADINGS[name]}"
             yield from judge(claims, on, about, on.sizes)
-            yield from numbers.judgements(on, about)
+            yield from published_values(on, about)
             yield from _over_mtbf(runs, family, name)
 
 
@@ -202,10 +284,10 @@ def rows_of(workload: str) -> list[Claim]:
     Known reasons (``why``) are included only for the paper's workloads. Claims of section 7 are
     included only for the months of Mira.
     """
-    claims: tuple[Claim, ...] = SYNTHETIC if workload == published.SYNTHETIC else MONTHS
-    if workload not in published.UTILISATION:
+    claims: tuple[Claim, ...] = SYNTHETIC if workload == runs.SYNTHETIC else MONTHS
+    if workload not in runs.UTILISATION:
         claims = tuple(msgspec.structs.replace(claim, why="") for claim in claims)
-    return [*claims, *(VARIANTS if workload != published.INTREPID else ())]
+    return [*claims, *(VARIANTS if workload != runs.INTREPID else ())]
 
 
 def _over_mtbf(runs: RunIndex[str], family: Family, name: str) -> Iterator[Judgement]:
@@ -342,7 +424,7 @@ def _best_other(on: InSemantics) -> Interval | None:
 
 
 def _published_best(on: InSemantics) -> float | None:
-    values = published.printed(published.UTILISATION, on.setting)
+    values = runs.printed(runs.UTILISATION, on.setting)
     others = [value for name, value in values.items() if name not in ("baseline", "h111")]
     return max(others) - values["h111"] if others else None
 
@@ -353,7 +435,7 @@ def _lowest_ratio(on: InSemantics) -> Interval | None:
 
 
 def _published_lowest(on: InSemantics) -> float | None:
-    values = published.printed(published.UTILISATION, on.setting)
+    values = runs.printed(runs.UTILISATION, on.setting)
     variants = [value for name, value in values.items() if name not in ("baseline", "h111")]
     return min(variants) / values["baseline"] if variants else None
 

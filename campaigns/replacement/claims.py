@@ -24,19 +24,25 @@ from rebat.report.claims import (
 from rebat.report.runs_index import Setting
 from rebat.results.intervals import BySeed, combined, interval, minus, relative
 
-from .published import (
+from .runs import (
     AFFECTED,
     MALLEABLE_RIGID,
     MIXED,
     MOLDABLE_RIGID,
+    NO_STEP_4,
     REQUEUED,
     RISES,
     RISES_REPLACED,
-    SOURCES,
     UTILISATION,
     WORDS,
+    ReplacementCase,
+    Runs,
+    free,
+    rise,
 )
-from .runs import NO_STEP_4, ReplacementCase, Runs, free, rise
+from .runs import (
+    PRINTED as SOURCES,
+)
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02

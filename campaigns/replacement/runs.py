@@ -9,9 +9,46 @@ from typing import NamedTuple
 
 from rebat.report.claims import share_of
 from rebat.report.runs_index import Read, RunIndex, Setting, parsed, simulations
-from rebat.results.intervals import BySeed, combined, relative
+from rebat.results.intervals import BySeed, Shown, combined, interval, relative, spread
 
-from .published import WORDS
+MIXED, MALLEABLE_RIGID, MOLDABLE_RIGID = "mixed", "malleable-rigid", "moldable-rigid"
+"""The workloads of Table III, as campaigns name them."""
+
+RISES: dict[str, dict[str, float]] = {
+    MIXED: {"baseline": 0.18, "pra": 0.06, "pwa": 0.11, "dbes": 0.05},
+    MOLDABLE_RIGID: {"sa": 0.11},
+}
+"""Relative increase of the makespan due to failures, without replacement (sections V-A, V-C)."""
+
+RISES_REPLACED: dict[str, dict[str, float]] = {MOLDABLE_RIGID: {"sa": 0.02}}
+"""Relative increase of the makespan due to failures, with replacement (section V-C)."""
+
+PRINTED: dict[str, dict[str, float]] = {
+    MOLDABLE_RIGID: {"by_idle": 0.62, "requeued": 0.18, "by_restart": 0.20}
+}
+"""Sources of replacements, as shares (section V-C, Figure 9)."""
+
+UTILISATION: dict[str, float] = {MOLDABLE_RIGID: 0.65}
+"""Useful utilisation (section V-C)."""
+
+AFFECTED, REQUEUED = 220, 8
+"""Number of jobs that failures affect under DBES (mixed workload), and number of these jobs that
+are requeued if moldable jobs may not start over (section V-A).
+"""
+
+FIGURES: dict[str, tuple[str, str]] = {
+    MIXED: ("Figure 4", "Figure 5"),
+    MALLEABLE_RIGID: ("Figure 6", "Figure 7"),
+    MOLDABLE_RIGID: ("Figure 8", "Figure 9"),
+}
+"""Figures of the makespans and of the sources of replacements, by workload."""
+
+WORDS = {
+    "baseline": "rigid", "sa": "SA", "pra": "PRA", "pwa": "PWA", "dbes": "DBES",
+    "easy": "rigid, EASY", "greedy": "rigid, greedy", "sfsj": "stealing", "h111": "stealing",
+}  # fmt: skip
+"""Names of the policies in the paper."""
+
 
 SOURCES = {
     "by_local": "shrinks itself",
@@ -114,3 +151,8 @@ def free(runs: Runs, setting: Setting, case: ReplacementCase, metric: str = "mak
 def rise(runs: Runs, setting: Setting, case: ReplacementCase) -> BySeed:
     """Return the relative increase of the makespan due to failures, by seed."""
     return relative(runs.values(setting, case, "makespan_s"), free(runs, setting, case))
+
+
+def middle(values: BySeed, shown: Shown) -> str:
+    """Format the median of values with its interval."""
+    return spread(interval(values, of_median=True), shown)

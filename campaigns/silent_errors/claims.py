@@ -26,11 +26,13 @@ from rebat.report.claims import (
 )
 from rebat.results.intervals import Weights, interval
 
-from .published import LEAST_JOBS, PRINTED, PRINTED_FAILURES
 from .sets import (
     BEST,
     KINDS,
+    LEAST_JOBS,
     LISTS,
+    PRINTED,
+    PRINTED_FAILURES,
     SHELVES,
     STALE,
     TRUE,

@@ -24,16 +24,14 @@ from rebat.models.resilient import HEURISTICS
 from rebat.report.parts import Key, Picture, Report, Table
 
 from .claims import judge_days, judge_synthetic
-from .published import (
+from .sets import (
     ABOVE_OVER_PROCS,
     ABOVE_OVER_Q,
-    PRINTED,
-    PRINTED_FAILURES,
-)
-from .sets import (
     BEST,
     KINDS,
     LISTS,
+    PRINTED,
+    PRINTED_FAILURES,
     SHELVES,
     STALE,
     TRUE,

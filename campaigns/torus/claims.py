@@ -14,14 +14,18 @@ from typing import Any
 from rebat.report.claims import ABOVE, Claim, Judgement, Rule, above, below, extreme, judge
 from rebat.results.intervals import BySeed, Interval, interval, minus
 
-from .batches import ALONE, HOUR_S, LISTS, Batches, BatchSetting
-from .published import (
+from .batches import (
+    ALONE,
     GAINS,
+    HOUR_S,
     LARGEST_GAIN,
     LINEAR,
+    LISTS,
     RPS,
     SIZE,
     TABLE_1,
+    Batches,
+    BatchSetting,
     Trace,
 )
 

@@ -151,7 +151,7 @@ def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
 
     Return None if other parameters differ from the paper's.
     """
-    from .published import REPAIR_S
+    from .batches import REPAIR_S
 
     if not isinstance(law, Weibull):
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that rebat includes, and the Python code of campaigns.
 
-In a checkout, the files are in folders next to the package. The Python files next to a campaign file
-are modules of one package, so they can import each other (``from .claims import judgements``):
+In a checkout, the files are in folders next to the package. The Python files next to a campaign
+file are modules of one package, so they can import each other (``from .claims import judgements``):
 
 - ``rebat.shipped.campaigns.torus`` is the code of the included folder ``campaigns/torus``;
 - ``rebat.shipped.at_HASH_FOLDER`` is the code of any other folder. Worker processes can import it,

@@ -17,26 +17,17 @@ from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.intervals import ANY_SEED, Interval, narrow
 from rebat.results.scenario import ScenarioLabel
 from rebat.runs.single import simulate
-from rebat.shipped.campaigns.migration import (
-    answers,
-    beyond,
-    claims,
-    printed,
-    published,
-    runs,
-    tables,
-)
-from rebat.shipped.campaigns.migration.compaction import first_compaction
-from rebat.shipped.campaigns.migration.published import WAITING_FACTOR
+from rebat.shipped.campaigns.migration import beyond, claims, report, runs
+from rebat.shipped.campaigns.migration.report import first_compaction, printed_text
 from rebat.shipped.campaigns.migration.runs import (
     DERIVED,
+    WAITING_FACTOR,
     MigrationCase,
     Runs,
     case_of,
     index_of,
     named,
 )
-from rebat.shipped.campaigns.migration.tables import printed_text
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of
 
@@ -156,7 +147,7 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
 
 def test_a_row_says_what_the_runs_say(evidence) -> None:
     """The table has means and paired differences, computed here from the metrics."""
-    table = next(iter(tables.tables(evidence)))
+    table = next(iter(report.tables(evidence)))
     load = runs.figure_4(evidence)[50]
     before, after = (
         [evidence.values(*run, "node_states_mixed")[seed] for seed in (0, 1)]
@@ -284,7 +275,7 @@ def test_what_migrations_cost_is_made_of_core_seconds() -> None:
 
 
 def test_priorities_are_judged_at_75_alone() -> None:
-    states = {f"partition_states_{p}_{s}": [0.3] for p in ("low", "high") for s in published.STATES}
+    states = {f"partition_states_{p}_{s}": [0.3] for p in ("low", "high") for s in runs.STATES}
     more = states | {"partition_states_high_full": [0.4], "partition_states_high_mixed": [0.2]}
     numbers = {}
     for load in (75, 90):
@@ -296,7 +287,7 @@ def test_priorities_are_judged_at_75_alone() -> None:
         (about, "migration raises the share of full nodes in the high partition"): True,
         (about, "migration lowers the share of mixed nodes in the high partition"): True,
     }
-    assert len([*tables.tables(_told(numbers))]) == 2
+    assert len([*report.tables(_told(numbers))]) == 2
 
 
 def test_waiting_is_held_against_table_1() -> None:
@@ -310,7 +301,7 @@ def test_waiting_is_held_against_table_1() -> None:
     assert [*found.values()] == [True, False]
     numbers["g", "w", "cluster:drain=wait"]["drains_mean_s"] = [6700.0, 6800.0, 0.0]
     assert [*_verdicts(_told(numbers, operations="o")).values()] == [True, True]
-    (sentence,) = answers.answers(_told(numbers, operations="o"))
+    (sentence,) = report.answers(_told(numbers, operations="o"))
     assert "With migration the node is empty immediately" in sentence
     assert "Waiting takes 112.5" in sentence
     assert pytest.approx(3.3807, abs=1e-4) == WAITING_FACTOR
@@ -319,7 +310,7 @@ def test_waiting_is_held_against_table_1() -> None:
 def test_what_of_the_energy_sleeping_alone_saves() -> None:
     kwh = {"cluster": 10.0, "cluster:react=sleep": 7.0, "compaction:react=compaction+sleep": 6.0}
     numbers = {("g", "w", policy): {"energy_kwh": [value]} for policy, value in kwh.items()}
-    (sentence,) = answers.answers(_told(numbers))
+    (sentence,) = report.answers(_told(numbers))
     text = sentence.replace("\N{NO-BREAK SPACE}", " ")
     assert "only sleeping -30.0%, sleeping and compaction -40.0%" in text
     assert "only sleeping achieves 75%" in text
@@ -341,7 +332,7 @@ def test_proactive_migration_is_held_against_all_others() -> None:
     assert found["w, g", f"{better} baseline"]
     assert found["w, g", f"{better} replacement"]
     assert not found["w, g", f"{better} stealing"]
-    (sentence,) = answers.answers(_told(numbers, failure_model="weibull"))
+    (sentence,) = report.answers(_told(numbers, failure_model="weibull"))
     assert "-5.00 points compared with stealing" in sentence
     assert "No job was moved" in sentence
 
@@ -356,13 +347,13 @@ def test_published_values_are_marked_if_they_are_close() -> None:
 
 def test_published_values_are_judged_in_groups() -> None:
     numbers = _mixed(("cluster", [0.53, 0.54, 0.535, 0.53, 0.54]), ("compaction", [0.3] * 5))
-    judged = {group.claim: group for group in printed.judgements(_told(numbers, 1))}
+    judged = {group.claim: group for group in claims.published_values(_told(numbers, 1))}
     first = judged["without migration 53.5 % of node time is mixed"]
     assert (first.direction, first.sizes) == ("", ["inside"])
     fall = judged["compaction: the share of mixed nodes changes by -11.8 points"]
     assert (fall.sizes, fall.rule) == (["outside"], "1 published values: 50 % is outside")
     few = _mixed(("cluster", [0.53, 0.54]), ("compaction", [0.3, 0.3]))
-    sizes = [size for group in printed.judgements(_told(few, 1)) for size in group.sizes]
+    sizes = [size for group in claims.published_values(_told(few, 1)) for size in group.sizes]
     assert {*sizes} == {"too few seeds"}
 
 

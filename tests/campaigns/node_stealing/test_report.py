@@ -21,12 +21,16 @@ from rebat.report.runs_index import RunIndex, Setting, simulations
 from rebat.results.intervals import Interval, interval, spread
 from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
-from rebat.shipped.campaigns.node_stealing import printed
+from rebat.shipped.campaigns.node_stealing import report as code
 from rebat.shipped.campaigns.node_stealing.claims import MONTHS, judgements, rows_of
 from rebat.shipped.campaigns.node_stealing.differences import gain
-from rebat.shipped.campaigns.node_stealing.published import idle_as_program, printed_for
 from rebat.shipped.campaigns.node_stealing.report import pictures
-from rebat.shipped.campaigns.node_stealing.runs import index_of, main_settings
+from rebat.shipped.campaigns.node_stealing.runs import (
+    idle_as_program,
+    index_of,
+    main_settings,
+    printed_for,
+)
 from tests.campaign.builders import campaign_file, run_here
 
 FINDINGS = Path(__file__).parents[3] / "docs/findings"
@@ -120,17 +124,17 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
         "authors-h111": {"useful_utilisation": (0.7, 0.8)},
     }  # fmt: skip
     runs = table({setting: numbers})
-    ours = {one.metric: printed.ours(runs, setting, one) for one in printed.PRINTED}
+    ours = {one.metric: code.ours(runs, setting, one) for one in code.PRINTED}
     idle = ours["platform_idle_share"]["as in the paper"]["baseline"]
     assert idle.mean == pytest.approx(100 * (1 - 0.1 * 20 / 30))
     useful = ours["useful_utilisation"]["as in the program"]["h111"]
     assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
-    assert [one.values["june-2017"]["h111"] for one in printed.PRINTED] == [80.69, 90.67, 63.4]
-    (picture,) = printed.printed_pictures(runs, setting)
+    assert [one.values["june-2017"]["h111"] for one in code.PRINTED] == [80.69, 90.67, 63.4]
+    (picture,) = code.printed_pictures(runs, setting)
     assert picture.note == "means over 2 seeds"
     for said in ("published", "as in the program", "as in the paper", "steals in the window"):
         assert f">{said}<" in picture.svg
-    assert not [*printed.printed_pictures(runs, setting._replace(workload="one's own"))]
+    assert not [*code.printed_pictures(runs, setting._replace(workload="one's own"))]
 
 
 def test_the_same_results_give_the_same_report(report: Path) -> None:

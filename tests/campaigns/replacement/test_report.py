@@ -23,7 +23,8 @@ from rebat.results.intervals import (
     spread,
 )
 from rebat.results.scenario import ScenarioLabel
-from rebat.shipped.campaigns.replacement import choices, claims, stealing
+from rebat.shipped.campaigns.replacement import beyond, claims
+from rebat.shipped.campaigns.replacement.report import replacement_pictures, small_run
 from rebat.shipped.campaigns.replacement.runs import (
     DERIVED,
     SOURCES,
@@ -34,7 +35,6 @@ from rebat.shipped.campaigns.replacement.runs import (
     rise,
     with_failures,
 )
-from rebat.shipped.campaigns.replacement.small_run import replacement_pictures, small_run
 from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[3]
@@ -316,13 +316,13 @@ def test_stealing_is_compared_with_the_baseline(used: list[float], direction: st
         for policy, values in numbers.items()
         for seed, value in enumerate(values)
     ]
-    found = {one.claim: one for one in stealing.judgements(RunIndex(rows, DERIVED))}
+    found = {one.claim: one for one in beyond.stealing_judgements(RunIndex(rows, DERIVED))}
     one = found["stealing has a higher useful utilisation than baseline"]
     assert (one.direction, one.own) == (direction, True)
 
 
 def test_the_first_choice_is_the_reference(evidence) -> None:
-    ((table, sentence),) = choices.choices(evidence)
+    ((table, sentence),) = beyond.choices(evidence)
     labels = [row[0] for row in table.rows]
     assert labels == ["as above", "even, shape=1.0", "even, shape=2.0", "paper"]
     assert table.rows[-1][1] == "+18.0%"
@@ -331,8 +331,8 @@ def test_the_first_choice_is_the_reference(evidence) -> None:
 
 
 def test_replacement_is_compared_with_stealing_where_both_ran(evidence) -> None:
-    assert [setting.workload for setting in stealing.compared(evidence)] == ["moldable-rigid"]
-    assert [table.title for table in stealing.tables(evidence)]
+    assert [setting.workload for setting in beyond.compared(evidence)] == ["moldable-rigid"]
+    assert [table.title for table in beyond.stealing_tables(evidence)]
 
 
 def test_the_small_run_shows_a_replacement_a_shrink_and_growths() -> None:

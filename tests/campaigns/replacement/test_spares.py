@@ -7,8 +7,10 @@ import pytest
 
 from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.scenario import ScenarioLabel
+from rebat.shipped.campaigns.replacement.beyond import spare_judgements as judgements
+from rebat.shipped.campaigns.replacement.beyond import spare_nodes
+from rebat.shipped.campaigns.replacement.beyond import spare_tables as tables
 from rebat.shipped.campaigns.replacement.runs import DERIVED, case_of
-from rebat.shipped.campaigns.replacement.spares import judgements, spare_nodes, tables
 
 POOL = "sa:react=replacement,steps=idle+wait"
 STATIC = "sa:malleable=fixed,react=replacement,steps=local+wait"

@@ -15,7 +15,7 @@ from rebat.campaign.run import run_campaign
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from rebat.models import resilient
-from rebat.shipped.campaigns.silent_errors.published import PRINTED, PRINTED_FAILURES
+from rebat.shipped.campaigns.silent_errors.sets import PRINTED, PRINTED_FAILURES
 from tests.campaigns.silent_errors.builders import means, small
 
 

@@ -17,10 +17,9 @@ from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.per_node_laws import Weibull, system_mttf_s
 from rebat.report.claims import extreme
 from rebat.results.intervals import Interval, interval
-from rebat.shipped.campaigns.torus import conventions
-from rebat.shipped.campaigns.torus.batches import Batches, batches
+from rebat.shipped.campaigns.torus import report
+from rebat.shipped.campaigns.torus.batches import GAINS, TABLE_1, Batches, Trace, batches
 from rebat.shipped.campaigns.torus.claims import judgements
-from rebat.shipped.campaigns.torus.published import GAINS, TABLE_1, Trace
 from rebat.shipped.campaigns.torus.units import COLUMNS, KIND, FailureHorizon, densities
 from tests.campaign.builders import contents, n_run, run_here
 
@@ -397,7 +396,7 @@ def test_conventions_are_compared_by_the_gains_that_they_explain(tmp_path: Path)
     ]  # fmt: skip
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
     evidence = Batches(batches(tmp_path / "t.parquet"), {"trace8": (22000, 32)})
-    counts, gains = conventions.tables(evidence)
+    counts, gains = report.convention_tables(evidence)
     assert counts.rows == [
         ["machine aged 1,000 h", "all", "1", "0", "0"], ["new machine", "all", "0", "0", "1"],
     ]  # fmt: skip
