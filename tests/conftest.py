@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the drawing of figures by an empty image, for tests of the text next to figures."""
-    monkeypatch.setattr("rebat.figures.boxes.svg_of", lambda figure: "<svg></svg>")
+    monkeypatch.setattr("rebat.figures.charts.svg_of", lambda figure: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import format_duration, to_s
-from rebat.figures.boxes import stacks, svg_of, whiskers
-from rebat.figures.canvas import colours, new_figure
-from rebat.figures.cores import cores_at_instants
-from rebat.figures.torus import owners
+from rebat.figures.canvas import colours, new_figure, svg_of
+from rebat.figures.charts import grouped_bars, stacks
+from rebat.figures.torus import cores_at_instants, owners
 from rebat.models.boxes import TorusBlocks
 from rebat.models.topology import Torus
 from rebat.policies.presets import preset
@@ -379,46 +378,21 @@ def _figure_4_picture(index: Runs, loads: Mapping[int, ComparedGroup]) -> Pictur
         series[name] = {load: exact_number(MIXED[load][which]) for load in loads}
     figure = new_figure(max(1.0 + 1.2 * len(loads), 4.6), 3.8)
     axis = figure.subplots()
-    for place, (name, bars) in enumerate(series.items()):
-        _bars(axis, list(loads), bars, name, (place, len(series)))
+    shades = [*colours(len(series))[: len(series) - 2], "#dddddd", "#999999"]
+    grouped_bars(
+        axis,
+        {
+            name: (shade, [bars.get(load) for load in loads])
+            for (name, bars), shade in zip(series.items(), shades, strict=True)
+        },
+        width=0.85,
+    )
     axis.set_xticks(range(len(loads)), [f"{load} %" for load in loads])
     axis.set_xlabel("load", fontsize=9)
     axis.set_ylabel("share of node time in mixed nodes", fontsize=9)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
-    axis.grid(axis="y", alpha=0.3)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
     title = "share of node time in mixed nodes"
     return Picture("Figure 4", title, svg_of(figure), intervals=drawn)
-
-
-def _bars(
-    axis: Any,
-    loads: list[int],
-    bars: Mapping[int, Interval],
-    name: str,
-    place: tuple[int, int],
-) -> None:
-    """Draw a series of bars.
-
-    ``place`` contains the number of this series, and the number of all series.
-    """
-    width = 0.85 / place[1]
-    at = [loads.index(load) + (place[0] - (place[1] - 1) / 2) * width for load in bars]
-    ours = name not in _PRINTED
-    colour = (
-        colours(place[1])[place[0]] if ours else "#dddddd" if name == _PRINTED[0] else "#999999"
-    )
-    heights = [bar.mean for bar in bars.values()]
-    axis.bar(
-        at,
-        heights,
-        width,
-        yerr=whiskers([*bars.values()]) if ours else None,
-        error_kw={"linewidth": 0.7},
-        color=colour,
-        label=name,
-    )
 
 
 def printed_text(values: BySeed, printed: float, shown: Shown) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.units import exact, format_duration
-from rebat.figures import boxes
-from rebat.figures.printed import PrintedPanel, printed_svg
+from rebat.figures import charts
+from rebat.figures.charts import PrintedPanel, printed_svg
 from rebat.figures.steal_hour import steal_hour
 from rebat.report.parts import (
     Picture,
@@ -325,7 +325,7 @@ def _series(
 
 def _flow_panels(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], free: Setting | None = None
-) -> list[boxes.Panel]:
+) -> list[charts.BoxPanel]:
     """Return panels of the largest and the mean flow by size class.
 
     ``free`` is the setting without failures. Dots are the values of Baseline in this setting.
@@ -338,7 +338,7 @@ def _flow_panels(
             for of in runs.size_classes(setting)
             if free and (value := runs.mean(free, "baseline", metric, of))
         }
-        panels.append(boxes.in_time_units(title, series, dots))
+        panels.append(charts.in_time_units(title, series, dots))
     return panels
 
 
@@ -347,14 +347,14 @@ def _against_failure_free(runs: RunIndex[str], setting: Setting) -> Picture:
     panels = _flow_panels(runs, setting, ["baseline"], next(filter(runs.cases, calm), None))
     title = f"{setting.workload}: Baseline with failures ({setting.scenario.label})"
     note = seeds_of(runs, ["baseline"], setting)
-    return Picture("Figures 1, 4, 5, 12", title, boxes.boxes(panels), note)
+    return Picture("Figures 1, 4, 5, 12", title, charts.boxes(panels), note)
 
 
 def _absolute(runs: RunIndex[str], setting: Setting) -> Picture:
     panels = _flow_panels(runs, setting, ["baseline", "h111"])
     title = f"{setting.workload}: Baseline and SFSJ ({setting.scenario.label})"
     return Picture(
-        "Figure 8", title, boxes.boxes(panels), seeds_of(runs, ["baseline", "h111"], setting)
+        "Figure 8", title, charts.boxes(panels), seeds_of(runs, ["baseline", "h111"], setting)
     )
 
 
@@ -372,7 +372,7 @@ def _ratio_picture(
     paper, title = about
     caption = f"{setting.workload}: {title} ({setting.scenario.label})"
     note = f"paired by seed, {seeds_of(runs, names, setting)}"
-    return Picture(paper, caption, boxes.boxes(panels, one_line=True), note)
+    return Picture(paper, caption, charts.boxes(panels, one_line=True), note)
 
 
 def _decomposition(runs: RunIndex[str], setting: Setting, names: Sequence[str]) -> Picture:
@@ -384,7 +384,7 @@ def _decomposition(runs: RunIndex[str], setting: Setting, names: Sequence[str]) 
             for use in NODE_TIME
             if use.name != "platform_useful"
         }
-    svg = boxes.stacks(bars, "share of node time that is not useful")
+    svg = charts.stacks(bars, "share of node time that is not useful")
     title = f"{setting.workload}: use of node time ({setting.scenario.label})"
     note = f"means over {seeds_of(runs, names, setting)}"
     return Picture("Figure 3", title, svg, note)
@@ -412,7 +412,7 @@ def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
     if panels:
         title = f"{family[0].workload}: effect of the MTBF ({family[0].scenario.family_label})"
         note = f"means over {seeds_of(runs, ['h111'], *family)}"
-        yield Picture("Figures 9, 10, 11", title, boxes.lines(panels), note)
+        yield Picture("Figures 9, 10, 11", title, charts.lines(panels), note)
 
 
 def an_hour(units: Sequence[Unit]) -> Iterator[Picture]:

@@ -19,9 +19,9 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Malleable, fields_of
 from rebat.core.units import to_us
-from rebat.figures.boxes import stacks, svg_of, whiskers
-from rebat.figures.canvas import colours, new_figure
-from rebat.figures.gantt import gantt_svg
+from rebat.figures.canvas import colours, new_figure, svg_of
+from rebat.figures.charts import grouped_bars, stacks
+from rebat.figures.runs import gantt_svg
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
@@ -147,19 +147,17 @@ def _makespan_picture(runs: Runs, setting: Setting, paper: str) -> Picture:
     plain = [c for c in runs.cases(setting) if not (c.replaces or c.other_axes or c.how)]
     figure = new_figure(1.5 + 1.5 * len(plain), 3.4)
     axis = figure.subplots()
-    drawn = False
-    for place, (case, colour) in enumerate(zip(CASES, colours(len(CASES)), strict=True)):
-        medians = [_median(runs, setting, policy, case) for policy in plain]
-        _bars(axis, medians, place, case, colour)
-        drawn = drawn or any_interval(medians)
+    medians = {case: [_median(runs, setting, policy, case) for policy in plain] for case in CASES}
+    grouped_bars(
+        axis,
+        dict(zip(CASES, zip(colours(len(CASES)), medians.values(), strict=True), strict=True)),
+        3600,
+    )
     axis.set_xticks(range(len(plain)), [case.label for case in plain])
     axis.set_ylabel("makespan (h)", fontsize=9)
     axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
-    axis.grid(axis="y", alpha=0.3)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
-    title = f"{setting.workload}: makespan"
-    return Picture(paper, title, svg_of(figure), intervals=drawn)
+    drawn = any_interval(median for row in medians.values() for median in row)
+    return Picture(paper, f"{setting.workload}: makespan", svg_of(figure), intervals=drawn)
 
 
 def _median(runs: Runs, setting: Setting, policy: ReplacementCase, case: str) -> Interval | None:
@@ -169,24 +167,6 @@ def _median(runs: Runs, setting: Setting, policy: ReplacementCase, case: str) ->
         failing = policy._replace(replaces=case != "failures")
         values = runs.values(setting, failing, "makespan_s")
     return interval(values, of_median=True)
-
-
-def _bars(
-    axis: Any, medians: Sequence[Interval | None], place: int, case: str, colour: Any
-) -> None:
-    width = 0.8 / len(CASES)
-    shown = [(x + (place - 1) * width, y) for x, y in enumerate(medians) if y]
-    if shown:
-        at, bars = zip(*shown, strict=True)
-        axis.bar(
-            at,
-            [median.mean / 3600 for median in bars],
-            width,
-            yerr=whiskers(bars, 3600),
-            error_kw={"linewidth": 0.6},
-            color=colour,
-            label=case,
-        )
 
 
 def _source_picture(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:

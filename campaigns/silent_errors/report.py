@@ -18,8 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import COLOURS, new_figure
+from rebat.figures.canvas import COLOURS, new_figure, svg_of
 from rebat.models.resilient import HEURISTICS
 from rebat.report.parts import Key, Picture, Report, Table
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebat.figures.boxes import svg_of, whiskers
-from rebat.figures.canvas import colours, new_figure
+from rebat.figures.canvas import colours, new_figure, svg_of
+from rebat.figures.charts import grouped_bars
 from rebat.report.claims import INSIDE, NEAR, OUTSIDE, place_of
 from rebat.report.parts import Picture, Report, Table, bracketed
 from rebat.results.intervals import Interval, any_interval, interval, spread
@@ -282,19 +282,17 @@ def _completion_curve(batches: Batches, settings: Sequence[BatchSetting]) -> str
 
 def _bars(axis: Any, batches: Batches, setting: BatchSetting) -> None:
     durations_s, cases = batches.durations_s(setting), batches.played(setting)
-    width = 0.8 / len(cases)
-    for place, (policy, which) in enumerate(cases):
-        means = [batches.of(setting, PlacementCase(d, policy, which)) for d in durations_s]
-        shown = [(x, mean) for x, mean in enumerate(means) if mean is not None]
-        axis.bar(
-            [x + (place - (len(cases) - 1) / 2) * width for x, _ in shown],
-            [mean.mean / HOUR_S / 1000 for _, mean in shown],
-            width,
-            yerr=whiskers([mean for _, mean in shown], HOUR_S * 1000),
-            error_kw={"linewidth": 0.6},
-            color=colours(len(CASES))[CASES.index((policy, which))],
-            label=f"{policy} {which or ''}".strip(),
-        )
+    grouped_bars(
+        axis,
+        {
+            f"{policy} {which or ''}".strip(): (
+                colours(len(CASES))[CASES.index((policy, which))],
+                [batches.of(setting, PlacementCase(d, policy, which)) for d in durations_s],
+            )
+            for policy, which in cases
+        },
+        HOUR_S * 1000,
+    )
     axis.set_xticks(range(len(durations_s)), [f"{d / HOUR_S:g} h" for d in durations_s])
     law = batches.laws[setting.trace]
     axis.set_title(f"{setting.trace}: shape {law[1]:g}" if law else setting.trace, fontsize=9)

@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from rebat.figures.charts import Panel
 from rebat.figures.flagship import flagship_svg
-from rebat.figures.lines import Panel
 from rebat.report import usual
 from rebat.report.parts import Picture, Report, ReportMaker, Table
 from rebat.report.runs_index import RunIndex, SweptRuns, lines_of, simulations, sweeps

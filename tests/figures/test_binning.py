@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from rebat.figures import gantt, runs
-from rebat.figures.binning import Rectangles, binned, coverage, tail_us
+from rebat.figures import runs
 from rebat.figures.canvas import content_of
-from rebat.figures.causes import CAUSE_COLOURS
+from rebat.figures.runs import CAUSE_COLOURS, Rectangles, binned, coverage, tail_us
 from rebat.results.measures.timeline import timeline_of
 from rebat.session.ledger import Ledger
 from tests.scenarios import fails, machine, run
@@ -76,7 +75,7 @@ def test_small_machines_have_the_chart_in_full_and_others_an_image(
     ledgers = {"sfsj": made.ledger, "_again$": made.ledger}
     figure = runs.gantt_figure(ledgers, n_nodes)
     assert [bool(axis.images) for axis in figure.axes] == [not small] * 2
-    assert gantt.worth_drawing(made.ledger, n_nodes) is small
+    assert runs.worth_drawing(made.ledger, n_nodes) is small
     assert figure.axes[-1].get_xlim()[1] > 10
     for one in (figure, runs.utilisation_figure(runs.timelines_of(ledgers, n_nodes))):
         assert imread(BytesIO(content_of(one))).std() > 0.01

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rebat.figures.explore.data import page_data, run_data
-from rebat.figures.explore.packing import packed
+from rebat.figures.explore.data import packed, page_data, run_data
 from rebat.figures.explore.page import explorer_page
 from rebat.results.measures.timeline import Timeline, timeline_of
 from tests.scenarios import fails, failures, machine, run, workloads

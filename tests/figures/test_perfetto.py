@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from rebat.cli.main import main
 from rebat.core.nodes import NodeSet
-from rebat.figures.perfetto.encoding import number, varint
-from rebat.figures.perfetto.run import nodes_per_track, run_trace, steals_of
+from rebat.figures.perfetto import nodes_per_track, number, run_trace, steals_of, varint
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Authors

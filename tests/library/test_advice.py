@@ -13,8 +13,7 @@ import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.figures.lines import Panel, lines_figure
-from rebat.figures.ratios import _drawn
+from rebat.figures.charts import Panel, _drawn, lines_figure
 from rebat.library.advice.answers import answers
 from rebat.library.advice.checkpointing import read_checkpoints, with_checkpoints_of
 from rebat.library.advice.compared import rules

@@ -49,7 +49,7 @@ def export(run: Path, form: str, tracks: int, out: Path) -> None:
     """
     from rebat.console.progress import counting_bar
     from rebat.core.files import write_bytes
-    from rebat.figures.perfetto.run import nodes_per_track, run_trace
+    from rebat.figures.perfetto import nodes_per_track, run_trace
     from rebat.library.node_names import names_in
     from rebat.results.files.run_folder import node_list_of, read_timeline, run_folders
 

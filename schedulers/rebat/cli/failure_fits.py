@@ -69,7 +69,7 @@ def draw_fits(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Pa
     import numpy as np
 
     from rebat.core.units import US_PER_S
-    from rebat.figures.failures import FailurePanel, draw_failures
+    from rebat.figures.compare import FailurePanel, draw_failures
     from rebat.models.failures.statistics import empirical
 
     none = np.empty(0)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_path
+from rebat.results.intervals import Interval
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 """Paul Tol's bright scheme, which is suitable for colour-blind readers."""
@@ -173,3 +174,37 @@ def content_of(figure: Any, form: str = "png") -> bytes:
     return (
         re.sub(rb"^%%(CreationDate|Title): .*\n", b"", data, flags=re.M) if form == "eps" else data
     )
+
+
+def svg_of(figure: Any) -> str:
+    """Return a figure as an SVG element. It contains no date, and equal data have equal ids."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "rebat", "svg.fonttype": "none"}):
+        written(figure, buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text[text.index("<svg") :], count=1)
+    return _short(text)
+
+
+def _short(svg: str) -> str:
+    """Remove metadata, substitute fonts, and decimals below 1/100 pt from an SVG."""
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"(font-family: 'DejaVu Sans')[^;\"]*(, sans-serif)", r"\1\2", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(
+        r' (?:d|x|y|transform)="[^"]*"',
+        lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]).replace("\n", ""),
+        svg,
+    )
+    return re.sub(r"\n\s*", "\n", svg)
+
+
+def whiskers(estimates: Sequence[Interval], unit: float = 1.0) -> list[list[float]]:
+    """Return the lengths of the whiskers below and above bars, 0 where there is no interval."""
+    ends = [(e.mean, e.low, e.high) for e in estimates]
+    return [
+        [0.0 if low is None else (mean - low) / unit for mean, low, _ in ends],
+        [0.0 if high is None else (high - mean) / unit for mean, _, high in ends],
+    ]

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from rebat.core.units import to_s
-from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import label, new_figure, policy_colours, time_unit
-from rebat.figures.causes import CYAN, GREEN, GREY, KEPT_COLOUR, PURPLE, RED, YELLOW
+from rebat.figures.canvas import label, new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.runs import CYAN, GREEN, GREY, KEPT_COLOUR, PURPLE, RED, YELLOW
 from rebat.results.measures.recoveries import (
     KEPT,
     KINDS,

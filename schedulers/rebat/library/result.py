@@ -195,7 +195,7 @@ class Result:
 
     def plot_flows(self) -> Plot:
         """Plot maximum and mean flow by job size, and the ratios to the first policy."""
-        from rebat.figures.flows import flows_figure
+        from rebat.figures.runs import flows_figure
 
         summaries = {run.policy: run.summary for run in self._single("flows by job size")}
         return Plot(flows_figure(summaries), "flow by job size")
@@ -208,7 +208,7 @@ class Result:
         InputError
             If the result has a single policy.
         """
-        from rebat.figures.ratios import ratios_figure
+        from rebat.figures.charts import ratios_figure
 
         figure = ratios_figure(self.rows)
         if figure is None:

@@ -133,7 +133,7 @@ class SweepResult:
             The parameter (default: the first of ``axes``). Each combination of the other parameters
             has separate panels.
         """
-        from rebat.figures.lines import Panel, lines_figure
+        from rebat.figures.charts import Panel, lines_figure
 
         chosen = [_metric(text) for text in metrics] or [(name, None) for name, _ in VERDICT]
         items = self._over(over)

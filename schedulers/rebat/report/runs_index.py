@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from rebat.core.errors import InputError
 from rebat.core.units import parse_duration
-from rebat.figures.lines import Lines
+from rebat.figures.charts import Lines
 from rebat.report.parts import Table, bracketed
 from rebat.results.catalogue import metric as about_metric
 from rebat.results.intervals import (

@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from rebat.core.units import format_duration
-from rebat.figures.lines import Panel, lines_svg
-from rebat.figures.ratios import Ratios, ratio_title, ratios_svg, shows_intervals
+from rebat.figures.charts import Panel, Ratios, lines_svg, ratio_title, ratios_svg, shows_intervals
 from rebat.report.parts import (
     Picture,
     Report,

@@ -11,7 +11,7 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
-from rebat.figures.cores import cores_at_instants
+from rebat.figures.torus import cores_at_instants
 from rebat.policies.presets import preset
 from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.intervals import ANY_SEED, Interval, narrow

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of the explorer page: timelines in milliseconds, sorted by start."""
+"""The data of the explorer page: timelines in milliseconds, and the first different decision.
+
+The columns of a run are one compressed text, which the page unpacks into typed arrays. A JSON head
+contains the type and length of each array. The arrays follow. An array is stored as the
+first bytes of all its numbers, then the second bytes, and so on. This order improves the
+compression, because similar bytes are adjacent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import gzip
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.figures.binning import tail_us
-from rebat.figures.causes import HELD_COLOUR, kept_colour, lost_colour
+from rebat.core.errors import InputError
+from rebat.figures.runs import HELD_COLOUR, kept_colour, lost_colour, tail_us
+from rebat.results.compare.parting import SAME, around_us, difference_text, ends, parting
 from rebat.results.measures.nodetime import Steps
 from rebat.results.measures.timeline import CAUSES, Pattern, Timeline, series_of
 
@@ -106,3 +116,54 @@ def _ms(us: Array) -> Array:
 def _steps(steps: Steps) -> dict[str, Array]:
     times_us, values = steps
     return {"at": _ms(times_us), "value": values.astype(np.int32)}
+
+
+def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
+    """Return where two runs differ, for the script of the page. Times are in milliseconds.
+
+    If there are not exactly two runs, or if their workloads differ, the result is None. If the runs
+    never differ, the time in the result is None.
+    """
+    if len(timelines) != 2:
+        return None
+    first, second = timelines
+    try:
+        parted = parting(first, second)
+    except InputError:
+        return None
+    names = (first.name, second.name)
+    if parted is None:
+        return {"at": None, "lines": [SAME.format(*names)]}
+    text = difference_text(names, parted, ends(first, second))
+    lines = [*text.decisions, text.knowledge, text.end]
+    around_ms = around_us(first, second) / 1e3
+    return {"at": parted.at_us / 1e3, "around": around_ms, "lines": lines}
+
+
+_KINDS = {"float64": "Float64Array", "int32": "Int32Array", "uint8": "Uint8Array"}
+
+
+def packed(value: Any) -> str:
+    """Return lists, mappings and arrays as a text: a gzipped head and the arrays in base 64."""
+    arrays: list[npt.NDArray[Any]] = []
+    head = msgspec.json.encode(_without_arrays(value, arrays))
+    parts = [len(head).to_bytes(4, "little"), head, *map(_shuffled, arrays)]
+    return base64.b64encode(gzip.compress(b"".join(parts), 6, mtime=0)).decode()
+
+
+def _without_arrays(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    """Replace each array by its type and length, and append it to ``arrays``."""
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"array": _KINDS[str(value.dtype)], "length": len(value)}
+    if isinstance(value, Mapping):
+        return {key: _without_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_arrays(item, arrays) for item in value]
+    return value
+
+
+def _shuffled(array: npt.NDArray[Any]) -> bytes:
+    """Return the lowest bytes of all numbers, then the next bytes, and so on."""
+    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return plain.view(np.uint8).reshape(len(array), plain.itemsize).T.tobytes()

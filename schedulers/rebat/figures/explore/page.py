@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rebat.core.attempts import Cause
 from rebat.figures.canvas import policy_colours
-from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, legend_text
-from rebat.figures.explore.data import page_data
-from rebat.figures.explore.difference import first_difference
-from rebat.figures.explore.packing import packed
+from rebat.figures.explore.data import first_difference, packed, page_data
+from rebat.figures.runs import CAUSE_COLOURS, HELD_COLOUR, legend_text
 from rebat.results.measures.timeline import CAUSES, Timeline
 
 if TYPE_CHECKING:

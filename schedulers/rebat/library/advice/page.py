@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 import rebat
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
-from rebat.figures.lines import Panel, lines_svg
-from rebat.figures.ratios import ratio_title, ratios_svg
+from rebat.figures.charts import Panel, lines_svg, ratio_title, ratios_svg
 from rebat.library.advice.answer import AnsweredQuestion
 from rebat.library.advice.compared import (
     FLOW,

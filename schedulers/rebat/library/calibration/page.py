@@ -10,8 +10,7 @@ import numpy as np
 
 import rebat
 from rebat.core.units import format_duration
-from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import new_figure, policy_colours
+from rebat.figures.canvas import new_figure, policy_colours, svg_of
 from rebat.library.calibration.distance import N_PARTS, OFFSET_S, Floats, Quantiles
 from rebat.library.calibration.verdict import FAIR, GOOD, ComparedConfiguration, Verdict
 from rebat.report.parts import Picture, Report, Table, percent

@@ -10,8 +10,7 @@ import numpy as np
 
 import rebat
 from rebat.core.units import format_duration
-from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import logarithmic, new_figure, time_unit
+from rebat.figures.canvas import logarithmic, new_figure, svg_of, time_unit
 from rebat.library.training.case import TrainingCase
 from rebat.library.training.simulated import SimulatedJob
 from rebat.models.ettr import enough_spares, ettr
