@@ -26,7 +26,6 @@ from click.core import ParameterSource
 
 from rebat.core.declared import Declared, declaration, declared, hints_of
 from rebat.core.errors import InputError
-from rebat.core.files import located, names
 from rebat.core.units import exact, parse_duration
 
 Values = dict[str, Any]
@@ -222,11 +221,14 @@ class Input(click.Path):
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
         """Complete the names of included files, and files."""
         from rebat.cli.completion import items_of
+        from rebat.core.files import names
 
         included = dict.fromkeys(names(self._kind, *self._endings), "")
         return items_of(included, "", incomplete) + super().shell_complete(ctx, param, incomplete)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from rebat.core.files import located
+
         if self._folders and Path(value).is_dir():
             return Path(value)
         path = located(Path(value), self._kind, *self._endings)

@@ -88,7 +88,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compare simulations of a cluster's past with its recorded waits.",
     ),
     "goodput": (
-        "rebat.cli.studies:goodput",
+        "rebat.cli.goodput:goodput",
         "Compute the effective training time of one job on many nodes.",
     ),
     "makespan": (

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
-from rebat.results.metric import name_of
-from rebat.runs.seeds import Narrow, check_metric
+
+if TYPE_CHECKING:
+    from rebat.runs.seeds import Narrow
 
 DEFAULT_SEEDS = 10
 """Initial number of seeds if ``until_width`` is set but ``seeds`` is not."""
@@ -53,6 +54,9 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InputError if an option has no effect."""
+        from rebat.results.metric import name_of
+        from rebat.runs.seeds import check_metric
+
         if self.workers is not None and not self.many:
             raise InputError("has no effect", "--workers", "--seeds as well")
         if self.until_metric is not None and self.until_width is None:
@@ -65,6 +69,9 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
         Return None if the number of seeds is fixed.
         """
+        from rebat.results.metric import name_of
+        from rebat.runs.seeds import Narrow
+
         if self.until_width is None:
             return None
         return Narrow(self.until_width, name_of(self.until_metric or "useful_utilisation"))
