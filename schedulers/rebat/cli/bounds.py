@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat bound``: lower bounds on a makespan, and guarantees of heuristics.
-
-``rebat makespan``: makespans of R-LIST and R-SHELF on job sets with explicit failures.
-"""
+"""``rebat bound`` and ``rebat makespan``: lower bounds, guarantees, and makespans of job sets."""
 
 from __future__ import annotations
 

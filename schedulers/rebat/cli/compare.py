@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat compare``: compare two runs of a workload, or Batsched with its presets.
-
-``rebat compare --batsched``: compare the batsched-* presets with Batsched.
-
-``rebat diff-policies``: the first decision at which two policies differ.
-"""
+"""``rebat compare`` and ``rebat diff-policies``: compare runs, or Batsched with its presets."""
 
 from __future__ import annotations
 

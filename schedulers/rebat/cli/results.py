@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat validate``: check a Batsim output for impossible schedules.
-
-``rebat explain``: the story of a job.
-
-``rebat export``: a run in the format of another program.
-
-``rebat reproduce``: run a result again and compare all its files.
-"""
+"""Commands that read a result: ``validate``, ``explain``, ``export`` and ``reproduce``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat run``: simulate policies on a workload with the embedded engine.
-
-``rebat toy``: a small example that needs no files.
-"""
+"""``rebat run`` and ``rebat toy``: simulate policies on a workload with the embedded engine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``rebat view``: an interactive page of runs, as a file or served on this machine.
 
-A server of a page on this machine, with an address that contains a secret token.
-
 Every user of the machine can reach 127.0.0.1. Every web page in a browser can also reach it,
 through a host name that resolves to 127.0.0.1. Therefore, the address contains a random token, and
 the server accepts only requests whose host is this machine.
