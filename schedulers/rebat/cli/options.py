@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from rebat.cli.command import used_options
 from rebat.console.output import print_result
-from rebat.core.declared import Count, extra
+from rebat.core.declared import extra
 from rebat.core.errors import InputError
 
 AnyPath = Annotated[Path, extra(file="any")]
@@ -30,12 +30,8 @@ OutWorkload = Annotated[
 ]
 ForceFolder = Annotated[bool, "--force", "Replace an earlier result in the folder --out."]
 Json = Annotated[bool, "--json", "Print the result as JSON, with times in seconds."]
-Workers = Annotated[Count | None, "Number of workers (default: one per core)."]
 Protocol = Literal[4, 5]
 """A version of Batsim."""
-
-Policy = Annotated[str, extra(values="policy")]
-"""The name of a policy, which shells complete."""
 
 
 def print_json(record: Any, saved: str = "nothing is saved") -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from rebat.cli.command import Values, command, group, options_of
-from rebat.cli.options import Folder, Json, print_json
+from rebat.cli.options import Folder, ForceFolder, Json, print_json
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
@@ -150,7 +150,7 @@ def check(
         Folder | None,
         "Folder for the smallest failing case of each failed check: inputs and a pytest file.",
     ] = None,
-    force: Annotated[bool, "Replace an earlier result in the folder --out."] = False,
+    force: ForceFolder = False,
 ) -> None:
     """Check POLICY with random jobs, failures, drains and latency.
 

@@ -14,7 +14,7 @@ import click
 
 from rebat.cli.command import command, group
 from rebat.cli.main import HungUp, Interrupted, Terminated
-from rebat.cli.options import File, Folder, Json, Protocol, print_json
+from rebat.cli.options import File, Folder, ForceFolder, Json, Protocol, print_json
 from rebat.core.declared import Count, Seconds, extra
 from rebat.core.errors import InputError, RebatError
 from rebat.core.formatting import counted
@@ -68,7 +68,7 @@ def serve(
         Folder | None,
         "Folder for the results: comparison.csv, report.html and a folder per policy.",
     ] = None,
-    force: Annotated[bool, "Replace an earlier result in the folder --out."] = False,
+    force: ForceFolder = False,
 ) -> None:
     """Schedule the jobs of a Batsim 4 or 5 that connects to this process.
 

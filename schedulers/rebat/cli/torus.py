@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from rebat.cli.command import command
-from rebat.cli.options import File, Folder, Json, print_json
+from rebat.cli.options import File, Folder, ForceFolder, Json, print_json
 from rebat.console.output import print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
 from rebat.console.tables import Sheet
@@ -210,7 +210,7 @@ def batch(
     ] = None,
     as_json: Json = False,
     out: Annotated[Folder, "Folder in which batch.csv is written."],
-    force: Annotated[bool, "Replace an earlier result in the folder --out."] = False,
+    force: ForceFolder = False,
 ) -> None:
     """Run a batch of jobs, one job at a time, until all have completed.
 
