@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from rebat.core.errors import InputError as InputError
     from rebat.core.errors import PolicyError as PolicyError
     from rebat.core.errors import RebatError as RebatError
-    from rebat.library.advise import Advice as Advice
+    from rebat.library.advice.advised import Advice as Advice
     from rebat.library.advise import advise as advise
-    from rebat.library.calibrate import Calibration as Calibration
     from rebat.library.calibrate import calibrate as calibrate
+    from rebat.library.calibration.calibrated import Calibration as Calibration
+    from rebat.library.check_policy import check_policy as check_policy
     from rebat.library.failures import failures as failures
-    from rebat.library.goodput import Goodput as Goodput
     from rebat.library.goodput import goodput as goodput
     from rebat.library.policy_check.verdict import PolicyCheck as PolicyCheck
-    from rebat.library.policy_check.verdict import check_policy as check_policy
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
     from rebat.library.sweep import sweep as sweep
+    from rebat.library.training.goodput import Goodput as Goodput
     from rebat.library.workloads import load_workload as load_workload
 
 _VERBS = {
@@ -44,12 +44,12 @@ _VERBS = {
     "run": "rebat.library.run",
     "sweep": "rebat.library.sweep",
     "advise": "rebat.library.advise",
-    "Advice": "rebat.library.advise",
+    "Advice": "rebat.library.advice.advised",
     "calibrate": "rebat.library.calibrate",
-    "Calibration": "rebat.library.calibrate",
+    "Calibration": "rebat.library.calibration.calibrated",
     "goodput": "rebat.library.goodput",
-    "Goodput": "rebat.library.goodput",
-    "check_policy": "rebat.library.policy_check.verdict",
+    "Goodput": "rebat.library.training.goodput",
+    "check_policy": "rebat.library.check_policy",
     "PolicyCheck": "rebat.library.policy_check.verdict",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",

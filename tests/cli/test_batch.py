@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rebat.cli import batch as command
-from rebat.cli import batch_results
+from rebat.cli import torus
 from rebat.cli.main import main
 from rebat.models.batch import POLICIES, Batch, run_batch
 from rebat.models.failures.laws import parse_law
 from rebat.models.topology import Torus
+from tests.cli.choices import choices
 
 LAW = "weibull:scale=50h,shape=4,scale_sigma=2h"
 SMALL = ["--torus", "4x4x2", "--size", "8", "--jobs", "30", "--law", LAW]
@@ -26,7 +26,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 
 
 def test_the_command_line_knows_every_policy() -> None:
-    assert tuple(POLICIES) == command.POLICIES
+    assert tuple(POLICIES) == choices(torus.batch, "policies")
 
 
 def test_a_line_for_each_policy_list_duration_and_seed(tmp_path: Path, capsys) -> None:
@@ -34,7 +34,7 @@ def test_a_line_for_each_policy_list_duration_and_seed(tmp_path: Path, capsys) -
     main(["batch", *SMALL, *FOUR, *lists, "--duration", "2h", "--duration", "30min",
           "--seeds", "3", "--out", str(tmp_path / "o")])  # fmt: skip
     found = rows(tmp_path / "o")
-    assert tuple(found[0]) == batch_results.COLUMNS
+    assert tuple(found[0]) == torus.COLUMNS
     assert len(found) == (1 + 3 + 3 + 1) * 2 * 3
     for row in found:
         batch = Batch(

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rebat.cli import batch, boxes
+from rebat.cli import torus
 from rebat.cli.main import main
 from rebat.core.nodes import NodeSet
 from rebat.models.boxes import LISTS
 from rebat.policies.presets import preset
+from tests.cli.choices import choices
 from tests.oracles.batch import weibull_hazard
 from tests.oracles.boxes import all_boxes
 
@@ -27,7 +28,7 @@ def told(capsys, *arguments: str) -> dict:
 
 
 def test_the_command_line_knows_every_list() -> None:
-    assert boxes.LISTS == batch.LISTS == LISTS
+    assert choices(torus.boxes, "which") == choices(torus.batch, "lists") == LISTS
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.batsched import VARIANTS
-from rebat.cli.compare import BATSCHED
+from rebat.cli.compare import compare as command
 from rebat.core import files
+from tests.cli.choices import choices
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,7 +118,7 @@ def test_a_batsched_that_does_not_start_is_an_error(batsched) -> None:
 
 
 def test_every_policy_of_batsched_can_be_chosen() -> None:
-    assert tuple(VARIANTS) == BATSCHED == tuple(SAME.values())
+    assert tuple(VARIANTS) == choices(command, "policies") == tuple(SAME.values())
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rebat.cli.bound import bound, failed_attempts, read_instance
-from rebat.cli.makespan import makespan
+from rebat.cli.bounds import bound, failed_attempts, makespan, read_instance
 from rebat.cli.run import run
 from rebat.core.errors import InputError
 from rebat.policies.makespans import PAPER_RULES

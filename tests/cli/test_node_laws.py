@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rebat.cli.failures import FAMILIES
+from rebat.cli import failures
 from rebat.cli.main import main
 from rebat.models.failures import per_node
 from rebat.models.failures.events import read_events
 from rebat.models.failures.fitting import fit_nodes
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.node_table import read_nodes
+from tests.cli.choices import choices
 
 LAW = "weibull:scale=50h,shape=2"
 
@@ -29,7 +30,7 @@ def record(tmp_path: Path) -> Path:
 
 
 def test_the_command_line_knows_every_family() -> None:
-    assert set(FAMILIES) == set(per_node.FAMILIES)
+    assert set(choices(failures.fit, "law")) == set(per_node.FAMILIES) == set(failures.FAMILIES)
 
 
 @pytest.mark.parametrize("name", ["n.csv", "n.csv.gz"])

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 TABLE = {
     "platform": "rebat.cli.platform:platform",
     "compare": "rebat.cli.compare:compare",
-    "validate": "rebat.cli.validate:validate",
+    "validate": "rebat.cli.results:validate",
 }
 
 

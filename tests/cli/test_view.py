@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rebat.cli.main import main
-from rebat.cli.page_server import _PageServer
+from rebat.cli.view import _PageServer
 
 ROOT = Path(__file__).parents[2]
 

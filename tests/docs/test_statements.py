@@ -135,7 +135,7 @@ STATEMENTS: list[tuple[str, str, Callable[[], bool]]] = [
         lambda: baseline_restarts_when_job_2_ends() and sfsj_steals_the_node_of_job_2(),
     ),
     (
-        "schedulers/rebat/cli/toy.py",
+        "schedulers/rebat/cli/run.py",
         "Under Baseline the large job restarts when another job ends. Under SFSJ the large job "
         "takes a node from a small job and restarts immediately.",
         lambda: baseline_restarts_when_job_2_ends() and sfsj_steals_the_node_of_job_2(),

@@ -18,7 +18,7 @@ from rebat.engine.engine import Engine, EngineOptions
 from rebat.env.agents import RULES, LinearAgent, RandomAgent
 from rebat.env.decisions import RANKS, AgentPolicy
 from rebat.env.observation import LAYOUTS
-from rebat.library.policy_check.verdict import check_policy
+from rebat.library.check_policy import check_policy
 from rebat.library.workloads import load_workload
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import scheduler

@@ -188,7 +188,7 @@ def test_the_page_has_one_number_per_case_and_other_seeds_per_point(tmp_path, mo
         seeds.extend(range(seed, seed + runs))
         return simulated(case, seed, runs, *others)
 
-    monkeypatch.setattr("rebat.library.goodput.simulated", counted)
+    monkeypatch.setattr("rebat.library.training.goodput.simulated", counted)
     result = rebat.goodput(64, rate=20, interval="30min", spares=2, runs=5, failures=5)
     result.write(tmp_path / "page.html")
     assert len(seeds) > 40 and len(seeds) == len(set(seeds))

@@ -3,80 +3,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.job_options import job_options, with_jobs
-from rebat.cli.json_output import json_option, print_json
-from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
+from rebat.cli.command import command, group, used_options
+from rebat.cli.options import CampaignFile, File, Folder, Json, print_json
 from rebat.console.output import print_line, warn
 from rebat.console.progress import campaign_bar
+from rebat.core.declared import Count
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
+from rebat.executors.resources import Jobs
 
 if TYPE_CHECKING:
     from rebat.campaign.opening import Campaign
     from rebat.campaign.store import Status
 
-FILE_ARGUMENT = click.argument("file", type=CAMPAIGN)
-RESULTS = click.option(
-    "--results",
-    type=FOLDER,
-    help="Results folder (default: out/campaigns/NAME, where NAME is the name in FILE).",
-)
+
 LEFT_OUT = "this run counts as missing; 'rebat campaign run' repeats it"
-TRACE = click.option(
-    "--trace", type=FILE, help="Use this trace or workload file instead of the one that FILE names."
-)
+Results = Annotated[
+    Folder | None,
+    "Results folder (default: out/campaigns/NAME, where NAME is the name in FILE).",
+]
+TraceFile = Annotated[
+    File | None, "Use this trace or workload file instead of the one that FILE names."
+]
 
 
-def _with_file(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments that all subcommands have: campaign file, results folder and trace."""
-    return FILE_ARGUMENT(RESULTS(TRACE(command)))
-
-
-@click.group()
-def campaign() -> None:
-    """Run, watch and report campaigns: many parallel runs from one file, which can be resumed.
-
-    A campaign runs all combinations of workloads, policies and failures, or of job sets, heuristics
-    and silent errors.
-
-    \b
-    Example (a few minutes on two cores):
-      rebat campaign run campaigns/node_stealing/quick.toml --workers 2
-      rebat campaign report campaigns/node_stealing/quick.toml
-    """
-
-
-@campaign.command()
-@_with_file
-@click.option(
-    "--workers",
-    type=NODES,
-    help=(
-        "Total number of workers (default: one per core of this machine, or with a batch "
-        "system as many as run in one batch job)."
-    ),
-)
-@click.option(
-    "--executor",
-    help="Where runs execute: processes, threads, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging). [default: threads for runs on the compiled loop if this is faster, processes for others]",
-)
-@click.option(
-    "--address",
-    help="With --executor dask: address of the Dask scheduler, like tcp://127.0.0.1:8786 (default: start a local cluster).",
-)
-@job_options
-@click.option("--limit", type=NODES, help="Maximum number of runs in this call (default: all).")
-@click.option(
-    "--keep-runs", is_flag=True, help="Keep the files of each run in RESULTS/folders/KEY."
-)
-@click.option("--retry-failed", is_flag=True, help="Repeat runs that failed earlier.")
-def run(file: Path, results: Path | None, trace: Path | None, **options: Any) -> None:
+@command()
+def run(
+    file: CampaignFile,
+    *,
+    results: Results = None,
+    trace: TraceFile = None,
+    workers: Annotated[
+        Count | None,
+        "Total number of workers (default: one per core of this machine, or with a batch system as many as run in one batch job).",
+    ] = None,
+    executor: Annotated[
+        str | None,
+        "Where runs execute: processes, threads, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging). [default: threads for runs on the compiled loop if this is faster, processes for others]",
+    ] = None,
+    address: Annotated[
+        str | None,
+        "With --executor dask: address of the Dask scheduler, like tcp://127.0.0.1:8786 (default: start a local cluster).",
+    ] = None,
+    jobs: Jobs,
+    limit: Annotated[Count | None, "Maximum number of runs in this call (default: all)."] = None,
+    keep_runs: Annotated[bool, "Keep the files of each run in RESULTS/folders/KEY."] = False,
+    retry_failed: Annotated[bool, "Repeat runs that failed earlier."] = False,
+) -> None:
     """Execute the runs of FILE that have no result yet. You can interrupt or kill the command at
     any time, and start it again. Only the runs in progress are lost. The exit status is 1 if a run
     failed.
@@ -89,12 +67,23 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
     from rebat.campaign.store import TABLE
     from rebat.results.scenario import rejections
 
-    if options["address"] is not None and options["executor"] != "dask":
+    if address is not None and executor != "dask":
         raise InputError("has no effect without Dask", "--address", "--executor dask as well")
-    options = with_jobs(options)
+    _check_jobs(executor)
     opened, folder = _open(file, results, trace)
     with campaign_bar() as on_progress:
-        status = run_campaign(opened, folder, on_progress=on_progress, **options)
+        status = run_campaign(
+            opened,
+            folder,
+            workers=workers,
+            executor=executor,
+            address=address,
+            jobs=jobs,
+            limit=limit,
+            keep_runs=keep_runs,
+            retry_failed=retry_failed,
+            on_progress=on_progress,
+        )
     click.echo(f"{status.sentence}; results in {folder}")
     if text := rejections(folder / TABLE):
         warn(text)
@@ -103,10 +92,25 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
         raise SystemExit(1)
 
 
-@campaign.command()
-@_with_file
-@json_option
-def status(file: Path, results: Path | None, trace: Path | None, as_json: bool) -> None:
+def _check_jobs(executor: str | None) -> None:
+    """Raise InputError if an option of cluster jobs is used without a batch system."""
+    from rebat.executors.systems import SYSTEMS
+
+    if executor in SYSTEMS:
+        return
+    for name, option in used_options().items():
+        if name in Jobs.__struct_fields__:
+            raise InputError("needs a batch system", option, f"--executor {', '.join(SYSTEMS)}")
+
+
+@command()
+def status(
+    file: CampaignFile,
+    *,
+    results: Results = None,
+    trace: TraceFile = None,
+    as_json: Json = False,
+) -> None:
     """Print the progress of each grid, and the failed runs.
 
     \b
@@ -163,33 +167,21 @@ def _status_record(
     }
 
 
-@campaign.command()
-@click.argument("file", type=CAMPAIGN, required=False)
-@RESULTS
-@TRACE
-@click.option(
-    "--from",
-    "table",
-    type=FILE,
-    help=(
-        "Write the report from the results.parquet of an earlier report. Do not use FILE, "
-        "--results and --trace with this option."
-    ),
-)
-@click.option(
-    "--out",
-    type=FOLDER,
-    help=(
-        "Folder of the report (default: RESULTS/report; with --from, the folder that contains the "
-        "file)."
-    ),
-)
+@command()
 def report(
-    file: Path | None,
-    results: Path | None,
-    trace: Path | None,
-    table: Path | None,
-    out: Path | None,
+    file: CampaignFile | None = None,
+    *,
+    results: Results = None,
+    trace: TraceFile = None,
+    table: Annotated[
+        File | None,
+        "--from",
+        "Write the report from the results.parquet of an earlier report. Do not use --results and --trace with this option.",
+    ] = None,
+    out: Annotated[
+        Folder | None,
+        "Folder of the report (default: RESULTS/report; with --from, the folder that contains the file).",
+    ] = None,
 ) -> None:
     """Write the report of FILE: tables and figures. Use the same --trace as for the runs. The
     command writes a results.parquet next to the report. With --from, this file is enough to write
@@ -240,9 +232,13 @@ def _report_of_runs(
     return write_report(opened, folder, out or folder / "report")
 
 
-@campaign.command()
-@_with_file
-def clean(file: Path, results: Path | None, trace: Path | None) -> None:
+@command()
+def clean(
+    file: CampaignFile,
+    *,
+    results: Results = None,
+    trace: TraceFile = None,
+) -> None:
     """Delete the results of runs that are no longer in FILE.
 
     \b
@@ -288,3 +284,23 @@ def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
         print_line(f"  failed: {label}: {error}")
     if len(failed) > most:
         print_line(f"  ... and {len(failed) - most} more, see campaign.json")
+
+
+campaign = group(
+    "campaign",
+    """
+    Run, watch and report campaigns: many parallel runs from one file, which can be resumed.
+
+    A campaign runs all combinations of workloads, policies and failures, or of job sets, heuristics
+    and silent errors.
+
+    \b
+    Example (a few minutes on two cores):
+      rebat campaign run campaigns/node_stealing/quick.toml --workers 2
+      rebat campaign report campaigns/node_stealing/quick.toml
+    """,
+    run,
+    status,
+    report,
+    clean,
+)

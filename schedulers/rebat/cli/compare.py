@@ -1,79 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat compare``: compare two runs of a workload, or Batsched with its presets."""
+"""``rebat compare`` and ``rebat diff-policies``: compare runs, or Batsched with its presets."""
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
+from msgspec import Meta
 
-from rebat.cli.compare_batsched import Compared, batsched_record, verdict, with_batsched
-from rebat.cli.json_output import json_option, print_json
-from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
+from rebat.cli.command import command
+from rebat.cli.options import AnyPath, Folder, Json, WorkloadFile, print_json
+from rebat.console.output import print_result
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
+    from rebat.results.compare.parting import Ends, JobOutcome, Parting
     from rebat.results.compare.schedules import Comparison, Divergence
     from rebat.results.files.batsim_files import JobRecord
-
-RUNS = click.Path(path_type=Path)
-BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
+    from rebat.results.measures.timeline import Timeline
 
 
-@click.command()
-@click.argument("a", type=RUNS, required=False)
-@click.argument("b", type=RUNS, required=False)
-@click.option(
-    "--batsched",
-    type=WORKLOAD,
-    help=(
-        "Compare the batsched-* policies with Batsched on this workload. Do not use A and B "
-        "with this option."
-    ),
-)
-@click.option(
-    "-p",
-    "--policy",
-    "policies",
-    multiple=True,
-    type=click.Choice(BATSCHED),
-    help="With --batsched: compare this policy only; may be repeated (default: all three).",
-)
-@click.option(
-    "--endpoint",
-    help=(
-        "With --batsched and one policy: connect to a Batsched that listens at this address, "
-        "tcp://HOST:PORT. Default: start the program batsched, if it is on the PATH."
-    ),
-)
-@click.option(
-    "--tolerance",
-    type=FiniteRange(min=0),
-    default=1e-3,
-    show_default=True,
-    help="Times that differ by at most this number of seconds count as equal.",
-)
-@click.option("--allocations", is_flag=True, help="Also compare the nodes of each job.")
-@click.option(
-    "--out", type=FOLDER, help="Folder in which differences.csv and a figure are written."
-)
-@click.option("--force", is_flag=True, help="Replace an earlier comparison in the folder --out.")
-@json_option
+Batsched = Literal["batsched-conservative", "batsched-easy", "batsched-fcfs"]
+
+
+@command()
 def compare(
-    a: Path | None,
-    b: Path | None,
-    batsched: Path | None,
-    policies: tuple[str, ...],
-    endpoint: str | None,
-    tolerance: float,
-    allocations: bool,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
+    a: AnyPath | None = None,
+    b: AnyPath | None = None,
+    *,
+    batsched: Annotated[
+        WorkloadFile | None,
+        "Compare the batsched-* policies with Batsched on this workload. Do not use A and B with this option.",
+    ] = None,
+    policies: Annotated[
+        tuple[Batsched, ...],
+        "-p",
+        "--policy",
+        "With --batsched: compare this policy only; may be repeated (default: all three).",
+    ] = (),
+    endpoint: Annotated[
+        str | None,
+        "With --batsched and one policy: connect to a Batsched that listens at this address, tcp://HOST:PORT. Default: start the program batsched, if it is on the PATH.",
+    ] = None,
+    tolerance: Annotated[
+        Annotated[float, Meta(ge=0)],
+        "Times that differ by at most this number of seconds count as equal.",
+    ] = 0.001,
+    allocations: Annotated[bool, "Also compare the nodes of each job."] = False,
+    out: Annotated[
+        Folder | None, "Folder in which differences.csv and a figure are written."
+    ] = None,
+    force: Annotated[bool, "Replace an earlier comparison in the folder --out."] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare the runs A and B, job by job. A run is a jobs.csv of Batsim or rebat, or its folder.
 
@@ -287,3 +272,192 @@ def _metric_lines(result: Comparison) -> list[str]:
             f"{line.metric:<20}{a:>12}{b:>12}{'-' if value is None else f'{value:.4f}':>10}"
         )
     return lines
+
+
+TIMEOUT_S = 600.0
+"""Maximum time to wait for a reply of Batsched, in seconds."""
+
+Compared = tuple[str, str, "Comparison"]
+"""A result: preset, source of Batsched's schedule (``recorded`` or ``running``), comparison."""
+
+
+def with_batsched(
+    workload: Path, policies: Sequence[str], endpoint: str | None, tolerance_s: float
+) -> Iterator[Compared]:
+    """Compare each policy with the recorded schedule and with a running Batsched.
+
+    The running Batsched listens at ``endpoint``. If ``endpoint`` is None, the function starts the
+    program batsched on the PATH. In a comparison, A is Batsched and B is the embedded engine.
+    """
+    from rebat.campaign.batsched import (
+        VARIANTS,
+        embedded,
+        installed,
+        listening,
+        played,
+        recorded,
+        recorded_of,
+    )
+    from rebat.console.progress import compiling_notice, simulation_bar
+    from rebat.results.compare.schedules import compare
+    from rebat.results.files.batsim_files import read_jobs
+    from rebat.workloads.load import load_workload
+
+    chosen = list(policies or VARIANTS)
+    if endpoint is not None and len(chosen) != 1:
+        expected = f"--policy {' or '.join(VARIANTS)}"
+        raise InputError("needs exactly one policy", "--endpoint", expected)
+    files, program = recorded_of(workload), installed()
+    if not files and program is None and endpoint is None:
+        raise InputError(
+            "has no recorded Batsched schedule, and batsched is not on the PATH",
+            str(workload),
+            f"{' or '.join(recorded())}, or Batsched 1.4 on the PATH",
+        )
+    jobs = load_workload(workload)
+    with compiling_notice():
+        for policy in chosen:
+            with simulation_bar(policy, len(jobs.jobs)) as on_progress:
+                ours = embedded(jobs, policy, on_progress)
+            if policy in files:
+                yield policy, "recorded", compare(read_jobs(files[policy]), ours, tolerance_s)
+            if endpoint is None and program is None:
+                continue
+            source = listening(str(program), policy) if endpoint is None else nullcontext(endpoint)
+            with source as address, simulation_bar("batsched", len(jobs.jobs)) as on_progress:
+                theirs = played(jobs, policy, address, TIMEOUT_S, on_progress)
+            yield policy, "running", compare(theirs, ours, tolerance_s)
+
+
+def batsched_record(compared: Compared) -> dict[str, Any]:
+    """Return comparisons as plain data. A is Batsched and B is the embedded engine."""
+    from rebat.results.compare.schedules import comparison_facts
+
+    policy, source, result = compared
+    return {"policy": policy, "source": source, **comparison_facts(result, allocations=True)}
+
+
+def verdict(compared: Compared) -> str:
+    """Return a line with the preset, the source of Batsched's schedule and the differences."""
+    policy, source, result = compared
+    n_jobs = len(result.keys)
+    if result.same(allocations=True):
+        outcome = f"equal, {counted(n_jobs, 'job')} with the same states, times and nodes"
+    else:
+        alone = len(result.only_a) + len(result.only_b)
+        outcome = (
+            f"DIFFERENT: {counted(n_jobs, 'job')} in both runs (different times or states: "
+            f"{len(result.differing)}, different nodes: {result.other_nodes}), "
+            f"{counted(alone, 'job')} in only one run"
+        )
+    return f"{policy:<22} against {source} Batsched: {outcome}"
+
+
+@command()
+def diff_policies(
+    out: AnyPath,
+    a: str | None = None,
+    b: str | None = None,
+    *,
+    nodes: Annotated[
+        bool,
+        "Also report a difference if both policies start a job at the same time on different nodes.",
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Find the first decision at which the policies A and B differ.
+
+    OUT is a folder of 'rebat run --out'. The default of A and B are the first two policies of the
+    folder. Before this decision, both runs are equal. The command prints the decision of each
+    policy, the state before it, and how the jobs of the decision ended under each policy.
+
+    \b
+    Example:
+      rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h --out out/june
+      rebat diff-policies out/june baseline sfsj
+    """
+    from rebat.results.compare.parting import ends, parting
+    from rebat.results.files.run_folder import read_timeline, run_folders
+
+    folders = run_folders(out, [name for name in (a, b) if name is not None])
+    if len(folders) != 2:
+        raise InputError("contains only one policy", str(out), "two policies to compare")
+    first, second = map(read_timeline, folders)
+    parted = parting(first, second, nodes)
+    if as_json:
+        print_json(_parting_record(first.name, second.name, parted, ends(first, second)))
+    else:
+        print_result(
+            _parting_text(first, second, parted, ends(first, second), out), "nothing is saved"
+        )
+
+
+def _parting_text(
+    first: Timeline, second: Timeline, parted: Parting | None, result: Ends, out: Path
+) -> str:
+    from rebat.results.compare.parting import SAME, around_us, difference_text
+
+    if parted is None:
+        return SAME.format(first.name, second.name)
+    names = (first.name, second.name)
+    decisions, knowledge, end = difference_text(names, parted, result)
+    lines = [
+        *decisions,
+        "",
+        knowledge,
+        end,
+        "",
+        _jobs_table(names, parted),
+        f"explore this time: {_command(out, names, parted.at_us, around_us(first, second))}",
+    ]
+    return "\n".join(lines)
+
+
+def _jobs_table(names: tuple[str, str], parted: Parting) -> str:
+    from rebat.console.tables import Sheet
+
+    columns = ["job", *(f"{time}, {name}" for time in ("first start", "end") for name in names)]
+    rows = [
+        [job, *map(_time, [x.first_start_us for x in pair] + [x.end_us for x in pair])]
+        for job, pair in parted.outcomes.items()
+    ]
+    return Sheet(
+        "The jobs of these decisions, in the end", "times in seconds", columns, rows
+    ).text()
+
+
+def _time(us: int | None) -> str:
+    return "-" if us is None else f"{to_s(us):.6g}"
+
+
+def _command(out: Path, names: tuple[str, str], at_us: int, around_us: float) -> str:
+    first_s, last_s = (at_us - around_us) / 1e6, (at_us + around_us) / 1e6
+    window = f"{max(0, math.floor(first_s))}s:{math.ceil(last_s)}s"
+    policies = [word for name in names for word in ("-p", name)]
+    return shlex.join(["rebat", "view", str(out), *policies, "--window", window])
+
+
+def _parting_record(a: str, b: str, parted: Parting | None, result: Ends) -> dict[str, Any]:
+    record: dict[str, Any] = {"a": a, "b": b, "same": parted is None}
+    if parted is None:
+        return record
+    return record | {
+        "at_s": to_s(parted.at_us),
+        "equal_decisions": parted.n_equal,
+        "only_a": parted.only[0],
+        "only_b": parted.only[1],
+        "knew": parted.knew,
+        "outcomes": {
+            job: {"a": _outcome(first), "b": _outcome(second)}
+            for job, (first, second) in parted.outcomes.items()
+        },
+        "ends_with_b": result,
+    }
+
+
+def _outcome(outcome: JobOutcome) -> dict[str, Any]:
+    return {
+        "first_start_s": None if outcome.first_start_us is None else to_s(outcome.first_start_us),
+        "end_s": None if outcome.end_us is None else to_s(outcome.end_us),
+        "attempts": outcome.attempts,
+    }

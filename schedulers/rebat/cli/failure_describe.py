@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.failure_fits import Fits, draw_fits, fits_of, fits_table
-from rebat.cli.json_output import json_option, print_json
+from rebat.cli.command import Values, command
+from rebat.cli.options import File, Json, print_json
 from rebat.cli.scenario_options import scenario_options
-from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.console.output import print_remarks
 from rebat.console.tables import Sheet
+from rebat.core.declared import Machine, Seconds
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_us
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.statistics import Fitted, Lemon, PartRate, Sample, SizeMttf, Trend
 
+
 MOST_LEMONS = 10
 """Maximum number of lemon nodes in the printed text. The JSON output contains all of them."""
 
@@ -33,46 +34,29 @@ SIGNIFICANT = 0.05
 """The p-value of Laplace's test below which a change of the rate is significant."""
 
 
-@click.command()
-@click.argument("file", type=FILE)
-@click.option(
-    "--nodes",
-    type=MACHINE,
-    help="Number of nodes of the machine (default: the number of the workload).",
-)
-@click.option(
-    "--workload",
-    type=FILE,
-    help="Workload of the same machine. It provides the number of nodes, and the node names if it has them.",
-)
-@scenario_options("cores_per_node")
-@click.option(
-    "--begin",
-    "begin_s",
-    type=DURATION,
-    help="Ignore events before this time (default: use all events).",
-)
-@click.option(
-    "--end",
-    "end_s",
-    type=DURATION,
-    help="Ignore events after this time (default: the last event).",
-)
-@click.option(
-    "--figure",
-    type=FILE,
-    help="Write a figure (.png, .svg, .pdf or .eps): recorded times with the fitted laws, and failures over time.",
-)
-@json_option
+@command()
 def describe(
-    file: Path,
-    nodes: int | None,
-    workload: Path | None,
-    cores_per_node: int,
-    begin_s: float | None,
-    end_s: float | None,
-    figure: Path | None,
-    as_json: bool,
+    file: File,
+    *,
+    nodes: Annotated[
+        Machine | None, "Number of nodes of the machine (default: the number of the workload)."
+    ] = None,
+    workload: Annotated[
+        File | None,
+        "Workload of the same machine. It provides the number of nodes, and the node names if it has them.",
+    ] = None,
+    cores: Annotated[Values, scenario_options("cores_per_node")],
+    begin_s: Annotated[
+        Seconds | None, "--begin", "Ignore events before this time (default: use all events)."
+    ] = None,
+    end_s: Annotated[
+        Seconds | None, "--end", "Ignore events after this time (default: the last event)."
+    ] = None,
+    figure: Annotated[
+        File | None,
+        "Write a figure (.png, .svg, .pdf or .eps): recorded times with the fitted laws, and failures over time.",
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Describe an event file and fit failure laws.
 
@@ -114,6 +98,7 @@ def describe(
     if begin_s is not None and end_s is not None and end_s <= begin_s:
         raise InputError("is not after --begin", "--end", "a later time")
     jobs, nodes, names = _machine(nodes, workload)
+    cores_per_node = cores["cores_per_node"]
     count = groups_of(nodes, cores_per_node)
     with rejecting_records(file):
         events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
@@ -302,3 +287,71 @@ def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
 
 def _time(time_s: float | None) -> str:
     return "" if time_s is None else format_duration(time_s)
+
+
+Fits = list[tuple["Sample", list["Fitted"]]]
+N_FITS = 12
+"""Number of fits: four families of laws for each of the three samples."""
+
+
+def fits_of(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> Fits:
+    from rebat.console.progress import counting_bar
+    from rebat.models.failures.statistics import fits, samples
+
+    fitted: Fits = []
+    done = 0
+    with counting_bar("laws fitted", N_FITS) as on_progress:
+
+        def on_fit() -> None:
+            nonlocal done
+            done += 1
+            on_progress(done)
+
+        for sample in samples(events, n_nodes, None if end_s is None else to_us(end_s)):
+            fitted.append((sample, fits(sample.times, on_fit)))
+    return fitted
+
+
+def fits_table(fitted: Fits) -> str:
+    rows = []
+    for sample, laws in fitted:
+        name = f"{sample.name} ({_counts(sample)})"
+        if not laws:
+            rows.append([name, "too few to fit", "", "", "", ""])
+        for rank, law in enumerate(laws):
+            rows.append([name if rank == 0 else "", *_cells(law, best=rank == 0)])
+    columns = ["times", "law", "scale", "shape", "mean", "AIC"]
+    return Sheet("Fitted laws", "", columns, rows, words=2).text()
+
+
+def _counts(sample: Sample) -> str:
+    ended, going = len(sample.times.failed_s), len(sample.times.going_s)
+    return f"{ended}" + (f", {going} censored" if going else "")
+
+
+def _cells(law: Fitted, best: bool) -> list[str]:
+    scale_s, shape = law.parameters
+    return [
+        f"{law.family}{' *' if best else ''}",
+        format_duration(scale_s),
+        "" if law.family == "exponential" else f"{shape:.4g}",
+        format_duration(law.mean_s),
+        f"{law.aic:.1f}",
+    ]
+
+
+def draw_fits(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Path) -> None:
+    import numpy as np
+
+    from rebat.core.units import US_PER_S
+    from rebat.figures.compare import FailurePanel, draw_failures
+    from rebat.models.failures.statistics import empirical
+
+    none = np.empty(0)
+    panels = []
+    for sample, laws in fitted:
+        times_s, longer = empirical(sample.times) if len(sample.times.failed_s) else (none, none)
+        curves = {law.family: law.survival(times_s) for law in laws}
+        panels.append(FailurePanel(sample.name, times_s, longer, curves))
+    dates_us = np.unique([event.at_us for event in events if not event.available])
+    draw_failures(panels, dates_us / US_PER_S, title, path)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat``: the entry point. A command is imported when it is called."""
+"""``rebat``: the entry point. A command is imported when it is called.
+
+Ctrl-C, SIGTERM and SIGHUP are exceptions, so that all cleanup code runs when they arrive.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,28 @@ import atexit
 import gc
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from rebat.cli.interrupts import HungUp, Interrupted, Terminated, interruptible
-from rebat.cli.once import OnceGroup
 from rebat.console.output import print_line, silence
 from rebat.core.errors import InputError, RebatError, unknown_name
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("rebat.cli.run:run", "Simulate policies on a workload and compare them."),
-    "toy": ("rebat.cli.toy:toy", "Run a small example: five jobs, one failure."),
+    "toy": ("rebat.cli.run:toy", "Run a small example: five jobs, one failure."),
     "workload": (
         "rebat.cli.workload:workload",
         "Import, generate, prepare and describe workloads.",
     ),
     "failures": ("rebat.cli.failures:failures", "Generate, import and describe node failures."),
     "operations": (
-        "rebat.cli.operations:operations",
+        "rebat.cli.platform:operations",
         "Write the operations of a rolling maintenance.",
     ),
     "serve": ("rebat.cli.serve:serve", "Run the scheduler of a real Batsim 4 or 5, over ZeroMQ."),
@@ -37,39 +40,39 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Replace Batsim: run any Batsim scheduler on the embedded engine.",
     ),
     "wire": (
-        "rebat.cli.wire:wire",
+        "rebat.cli.serve:wire",
         "Check recorded conversations between Batsim and a scheduler.",
     ),
     "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
     "reproduce": (
-        "rebat.cli.reproduce:reproduce",
+        "rebat.cli.results:reproduce",
         "Run a result again and compare all its files.",
     ),
-    "export": ("rebat.cli.export:export", "Write a run in the format of another program."),
+    "export": ("rebat.cli.results:export", "Write a run in the format of another program."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
     "diff-policies": (
-        "rebat.cli.diff_policies:diff_policies",
+        "rebat.cli.compare:diff_policies",
         "Find the first decision at which two policies differ.",
     ),
     "explain": (
-        "rebat.cli.explain:explain",
+        "rebat.cli.results:explain",
         "Explain why a job started when it did.",
     ),
     "validate": (
-        "rebat.cli.validate:validate",
+        "rebat.cli.results:validate",
         "Check the output of Batsim or rebat for errors.",
     ),
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
     "boxes": (
-        "rebat.cli.boxes:boxes",
+        "rebat.cli.torus:boxes",
         "List the boxes of a torus, and the safest free box.",
     ),
     "batch": (
-        "rebat.cli.batch:batch",
+        "rebat.cli.torus:batch",
         "Run jobs one after another on a torus with failures.",
     ),
     "pybatsim-path": (
-        "rebat.cli.pybatsim_path:pybatsim_path",
+        "rebat.cli.installation:pybatsim_path",
         "Print the path of the file that pybatsim loads.",
     ),
     "campaign": (
@@ -77,11 +80,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Run many simulations from one file, in parallel.",
     ),
     "advise": (
-        "rebat.cli.advise:advise",
+        "rebat.cli.studies:advise",
         "Answer five questions about a cluster, from its jobs and its failures.",
     ),
     "calibrate": (
-        "rebat.cli.calibrate:calibrate",
+        "rebat.cli.studies:calibrate",
         "Compare simulations of a cluster's past with its recorded waits.",
     ),
     "goodput": (
@@ -89,22 +92,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compute the effective training time of one job on many nodes.",
     ),
     "makespan": (
-        "rebat.cli.makespan:makespan",
+        "rebat.cli.bounds:makespan",
         "Compute makespans of R-LIST and R-SHELF on job sets.",
     ),
-    "bound": ("rebat.cli.bound:bound", "Print lower bounds on a makespan, and proved ratios."),
-    "policy": ("rebat.cli.policy:policy", "Write a user-defined policy, and check it."),
+    "bound": ("rebat.cli.bounds:bound", "Print lower bounds on a makespan, and proved ratios."),
+    "policy": ("rebat.cli.policies:policy", "Write a user-defined policy, and check it."),
     "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
-    "warmup": ("rebat.cli.engine_option:warmup", "Compile the simulation loop once."),
+    "warmup": ("rebat.cli.installation:warmup", "Compile the simulation loop once."),
     "completion": (
-        "rebat.cli.completion:completion",
+        "rebat.cli.installation:completion",
         "Print the completion script of bash, zsh or fish.",
     ),
 }
 """Module and help line of each command. Thanks to this table, --help imports no command."""
 
 COMPLETE = "_REBAT_COMPLETE"
-"""Environment variable with which a shell requests completions (see `rebat.cli.shells`)."""
+"""Environment variable with which a shell requests completions (see `rebat.cli.completion`)."""
 
 EARLIER = {"partitions": "boxes"}
 """Current names of renamed commands, by former name."""
@@ -129,8 +132,16 @@ def _translated_errors() -> Iterator[None]:
         raise RebatError(f"cannot write: {reason}") from None
 
 
-class LazyGroup(OnceGroup):
-    """A group that imports a command when it is used."""
+class LazyGroup(click.Group):
+    """A group that imports a command when it is used, and rejects repeated options."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, arguments = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:  # completion prints no errors
+            reject_repeated(command, arguments, ctx)
+        return name, command, arguments
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -149,7 +160,7 @@ class LazyGroup(OnceGroup):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Complete the name of a command from the table, without importing a command."""
-        from rebat.cli.completing import items_of
+        from rebat.cli.completion import items_of
 
         names = {name: help_line for name, (_, help_line) in COMMANDS.items()}
         options = click.Command.shell_complete(self, ctx, incomplete)
@@ -168,6 +179,26 @@ class LazyGroup(OnceGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+
+
+def reject_repeated(command: click.Command, arguments: list[str], parent: click.Context) -> None:
+    """Raise InputError if an option that accepts one value is repeated.
+
+    click would use the last value. click reports all other errors.
+    """
+    ctx = click.Context(command, parent=parent, resilient_parsing=True, **command.context_settings)
+    _, positional, options = command.make_parser(ctx).parse_args(list(arguments))
+    for option in options:
+        single = isinstance(option, click.Option) and not (
+            option.multiple or option.count or option.is_eager
+        )
+        if single and options.count(option) > 1:
+            name = max(option.opts, key=len)
+            raise InputError(f"is given {options.count(option)} times", name, "once")
+    if isinstance(command, click.Group) and positional:
+        subcommand = command.get_command(ctx, positional[0])
+        if subcommand is not None:
+            reject_repeated(subcommand, positional[1:], ctx)
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -234,7 +265,7 @@ def collect_less_garbage() -> None:
 def prepare_completion() -> None:
     """If a shell requests completions, register the classes that answer it."""
     if COMPLETE in os.environ:
-        from rebat.cli.shells import register
+        from rebat.cli.completion import register
 
         register()
 
@@ -245,5 +276,58 @@ def fail(text: str) -> None:
     sys.exit(2)
 
 
-if __name__ == "__main__":
-    main()
+SOON_S = 0.02
+
+
+class Interrupted(BaseException):
+    """Ctrl-C."""
+
+
+class Terminated(BaseException):
+    """SIGTERM."""
+
+
+class HungUp(BaseException):
+    """SIGHUP: the terminal or connection was closed."""
+
+
+_RAISED = {
+    signal.SIGINT: Interrupted,
+    signal.SIGTERM: Terminated,
+    signal.SIGHUP: HungUp,
+}
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within this context, raise Interrupted, Terminated or HungUp when the signal arrives.
+
+    Python drops exceptions in some places, for example in the callback of a weak reference. In this
+    case, the signal is sent again until its exception propagates. If the process ignores a signal
+    (``nohup``), the signal stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handled = [number for number in _RAISED if signal.getsignal(number) != signal.SIG_IGN]
+    handlers = {number: signal.signal(number, _raise) for number in handled}
+    hook, sys.unraisablehook = sys.unraisablehook, _send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _: object) -> None:
+    raise _RAISED[signal.Signals(number)]
+
+
+def _send_again(dropped: Any) -> None:
+    """If Python dropped the exception of a signal, send the signal again."""
+    for number, kind in _RAISED.items():
+        if dropped.exc_type is kind:
+            threading.Timer(SOON_S, os.kill, (os.getpid(), number)).start()
+            return
+    sys.__unraisablehook__(dropped)

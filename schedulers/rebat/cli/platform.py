@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat platform``: SimGrid platform files for Batsim."""
+"""``rebat platform`` and ``rebat operations``: files about the machine for Batsim and rebat."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.json_output import json_option, print_json
-from rebat.cli.output_file import output_file
-from rebat.cli.types import PLATFORM
+from rebat.cli.command import command, group
+from rebat.cli.options import Json, NewFile, OutFile, Platform, print_json
+from rebat.core.declared import Count, Machine, Seconds
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 
@@ -18,23 +17,19 @@ if TYPE_CHECKING:
     from rebat.platforms.simgrid_read import PlatformFacts
 
 
-@click.group()
-def platform() -> None:
-    """Generate and describe platforms (SimGrid XML files for Batsim's --platform)."""
-
-
-@platform.command()
-@click.argument("spec")
-@click.option(
-    "--zero-latency",
-    is_flag=True,
-    help="Set all network latencies to 0, so that Batsim's times equal the times of 'rebat run'.",
-)
-@click.option("--speed", help="Speed of a node in SimGrid's units (default: 1Gf).")
-@click.option("--bandwidth", help="Bandwidth of a link (default: 2GBps).")
-@click.option("--latency", help="Latency of a link (default: 1us).")
-@output_file("File to write (.xml).")
-def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -> None:
+@command()
+def generate(
+    spec: str,
+    *,
+    zero_latency: Annotated[
+        bool,
+        "Set all network latencies to 0, so that Batsim's times equal the times of 'rebat run'.",
+    ] = False,
+    speed: Annotated[str | None, "Speed of a node in SimGrid's units (default: 1Gf)."] = None,
+    bandwidth: Annotated[str | None, "Bandwidth of a link (default: 2GBps)."] = None,
+    latency: Annotated[str | None, "Latency of a link (default: 1us)."] = None,
+    out: Annotated[NewFile, "-o", "--out", "File to write (.xml)."],
+) -> None:
     """Write a platform file.
 
     SPEC is mira, intrepid, torus:8,8,8,8 or flat:128.
@@ -52,10 +47,11 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
     from rebat.platforms.simgrid_read import ZERO_LATENCY, Hardware, write_platform
     from rebat.platforms.specs import parse_spec
 
-    if zero_latency and hardware["latency"] is not None:
+    if zero_latency and latency is not None:
         raise InputError(
             "--latency contradicts --zero-latency", expected="only one of the two options"
         )
+    hardware = {"speed": speed, "bandwidth": bandwidth, "latency": latency}
     chosen = {name: value for name, value in hardware.items() if value is not None}
     base = ZERO_LATENCY if zero_latency else Hardware()
     parsed = parse_spec(spec)
@@ -64,10 +60,12 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
     click.echo(f"{out}: {counted(parsed.n_nodes, 'node')}{shape}")
 
 
-@platform.command()
-@click.argument("file", type=PLATFORM)
-@json_option
-def describe(file: Path, as_json: bool) -> None:
+@command()
+def describe(
+    file: Platform,
+    *,
+    as_json: Json = False,
+) -> None:
     """Describe a platform: nodes, torus, latency and numbering.
 
     \b
@@ -111,3 +109,60 @@ def _lines(facts: PlatformFacts) -> list[str]:
     order = "follows" if facts.in_order else "does NOT follow"
     lines.append(f"numbering         Batsim's (by host name) {order} the order in the file")
     return lines
+
+
+@command()
+def operations(
+    *,
+    length_s: Annotated[
+        Seconds,
+        "--rolling-maintenance",
+        "Drain all nodes, one group after another. Each group is drained for this duration.",
+    ],
+    nodes_at_once: Annotated[Count, "Number of nodes drained at the same time."] = 1,
+    n_nodes: Annotated[Machine, "--nodes", "Number of nodes of the machine (nodes, not cores)."],
+    begin_s: Annotated[
+        Seconds | None, "--begin", "Start of the maintenance (default: time 0)."
+    ] = None,
+    out: OutFile,
+) -> None:
+    """Write a file of operations that drain nodes for maintenance and undrain them.
+
+    The file has one JSON object per line, in order of time. Pass it to 'rebat run --operations'. For
+    Batsim, pass it with a second --events (a file with operations and failures can lead to a
+    deadlock, because Batsim does not keep the order of lines with the same time), and with
+    --forward-unknown-events:
+
+    \b
+      {"timestamp": 3600, "type": "drain", "nodes": "0-3"}
+      {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
+      {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
+
+    The drain of a group of nodes begins one second after the end of the previous drain. If both
+    were at the same time, Batsim might report them in separate messages.
+
+    By default, a drain stops the jobs on the node immediately. They write a checkpoint and return
+    to the head of the queue. The node stays in service if one of its jobs cannot write a
+    checkpoint. It also stays in service if the operation contains "spanning": false and one of its
+    jobs runs on several nodes. With the policy axis drain=wait, the jobs on a drained node continue
+    until they end.
+
+    \b
+    Example (8 nodes, two at a time for four hours):
+      rebat operations --rolling-maintenance 4h --nodes-at-once 2 --nodes 8 -o rolling.jsonl
+      rebat run day.json -p cluster -p cluster:drain=wait --cores-per-node 16 \\
+          --operations rolling.jsonl --out out
+    """
+    from rebat.models.operations import rolling_maintenance, write_operations
+
+    lines = list(rolling_maintenance(n_nodes, length_s, nodes_at_once, begin_s or 0.0))
+    write_operations(lines, out)
+    click.echo(f"{out}: {counted(len(lines), 'operation')}, up to {lines[-1]['timestamp']:g} s")
+
+
+platform = group(
+    "platform",
+    "Generate and describe platforms (SimGrid XML files for Batsim's --platform).",
+    generate,
+    describe,
+)

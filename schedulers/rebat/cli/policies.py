@@ -1,29 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat policies``: list the policies and their axes."""
+"""``rebat policies`` and ``rebat policy``: list policies, write a user-defined one, and check it."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.completing import complete_policy
-from rebat.cli.json_output import json_option, print_json
+from rebat.cli.command import Values, command, group, options_of
+from rebat.cli.options import Folder, ForceFolder, Json, print_json
+from rebat.core.declared import extra
+from rebat.core.errors import InputError
+from rebat.core.formatting import counted
+from rebat.library.check_policy import check_policy
 
 if TYPE_CHECKING:
+    from rebat.library.policy_check.verdict import CheckedRule, PolicyCheck
     from rebat.policies.presets import Preset
     from rebat.policies.variants import OptionField
 
 
-@click.command()
-@click.argument("name", required=False, shell_complete=complete_policy)
-@click.option(
-    "--axes", is_flag=True, help="List the axes and their choices instead of the policies."
-)
-@json_option
-def policies(name: str | None, axes: bool, as_json: bool) -> None:
+@command()
+def policies(
+    name: Annotated[str | None, extra(values="policy")] = None,
+    *,
+    axes: Annotated[bool, "List the axes and their choices instead of the policies."] = False,
+    as_json: Json = False,
+) -> None:
     """List the policies by name, or print the axes of the policy NAME.
 
     Use a name with 'rebat run --policy'. Append axes to change them, as in
@@ -127,3 +134,118 @@ def _list_axes() -> None:
         "JSON options can also contain mtbf, checkpoint_cost, recovery_cost (durations) and\n"
         "cores_per_node."
     )
+
+
+EVERY_S = 2.0
+"""Time between progress lines in seconds."""
+
+
+@command()
+def check(
+    policy: Annotated[str, extra(values="policy")],
+    *,
+    choices: Annotated[Values, options_of(check_policy, "seeds", "skip", "timeout_s")],
+    as_json: Json = False,
+    out: Annotated[
+        Folder | None,
+        "Folder for the smallest failing case of each failed check: inputs and a pytest file.",
+    ] = None,
+    force: ForceFolder = False,
+) -> None:
+    """Check POLICY with random jobs, failures, drains and latency.
+
+    POLICY is FILE.py:CLASS, or any other name for 'rebat run --policy'. The first line of the
+    output is the verdict, followed by a row per check. The cases are the same in every call. The
+    policy runs in other processes, with a controlled clock. Exit status 0: all checks passed; 1: a
+    check failed or could not be performed; 2: invalid input.
+
+    \b
+    Example:
+      rebat policy new mine
+      rebat policy check mine.py:Mine
+    """
+    from rebat.console.output import print_result
+    from rebat.console.progress import counting_bar
+    from rebat.core.folders import atomic_folder
+    from rebat.library.policy_check.files import write_cases
+
+    if force and out is None:
+        raise InputError("has no effect", "--force", "--out FOLDER as well")
+    with atomic_folder(out, force) if out else nullcontext() as folder:
+        with counting_bar("seeds", choices["seeds"], EVERY_S) as progress:
+            checked = check_policy(policy, **choices, on_progress=progress)
+        if folder:
+            write_cases(checked, folder)
+    saved = f"the failing cases are in {out}" if out else "nothing is saved"
+    if as_json:
+        print_json(_check_record(checked), saved)
+    else:
+        print_result("\n".join(_check_lines(checked, out)), saved)
+    if not checked.passed:
+        raise SystemExit(1)
+
+
+def _check_lines(checked: PolicyCheck, out: Path | None) -> list[str]:
+    """Return the lines of the output: the verdict, and a row for each check."""
+    lines = [checked.verdict]
+    for row in checked.checks:
+        lines.append(f"  {row.state:<10}  {row.name:<10}  {row.meaning} (cases: {row.cases})")
+        if row.failing:
+            jobs = len(row.failing.case.workload.jobs)
+            lines.append(f"{'':14}{row.failing.problem}")
+            lines.append(
+                f"{'':14}smallest case: seed {row.failing.seed}, {counted(jobs, 'job')}{_where(row, out)}"
+            )
+    return lines
+
+
+def _where(row: CheckedRule, out: Path | None) -> str:
+    return f", {out / row.name}.json" if out else "; --out FOLDER writes it"
+
+
+def _check_record(checked: PolicyCheck) -> dict[str, Any]:
+    from rebat.library.policy_check.cases import case_record
+
+    return {
+        "policy": checked.policy,
+        "passed": checked.passed,
+        "verdict": checked.verdict,
+        "checks": [
+            {
+                "name": row.name,
+                "meaning": row.meaning,
+                "state": row.state,
+                "cases": row.cases,
+                "problem": row.failing and row.failing.problem,
+                "seed": row.failing and row.failing.seed,
+                "case": row.failing and case_record(row.failing.case),
+            }
+            for row in checked.checks
+        ],
+    }
+
+
+@command()
+def new(
+    name: str,
+    *,
+    force: Annotated[bool, "Replace existing files."] = False,
+) -> None:
+    """Write a policy, NAME.py, and its test, test_NAME.py, to the working directory.
+
+    The policy is first come, first served with backfilling. Change its method 'plan', then run the
+    test, or 'rebat policy check'.
+
+    \b
+    Example:
+      rebat policy new mine
+      rebat run toy -p mine.py:Mine --failures toy --out out/mine
+      pytest test_mine.py
+    """
+    from rebat.library.policy_check.template import class_name, new_policy
+
+    file, test = new_policy(name, Path(), force)
+    click.echo(f"{file}:{class_name(name)} and {test} are written")
+
+
+policy = group("policy", "Write a user-defined policy, and check it.", check, new)

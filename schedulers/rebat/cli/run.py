@@ -1,161 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat run``: simulate policies on a workload with the embedded engine."""
+"""``rebat run`` and ``rebat toy``: simulate policies on a workload with the embedded engine."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Annotated, Literal
 
 import click
 
-from rebat.cli.command_line import RecordedCommand, arguments_of, given_options
-from rebat.cli.completing import complete_metric, complete_metrics, complete_policy
-from rebat.cli.effects import used_options
-from rebat.cli.engine_option import engine_option
-from rebat.cli.json_output import json_option, print_json, reject_with_json
-from rebat.cli.scenario_options import LAW, PREPARATION, scenario_options, with_options
-from rebat.cli.types import (
-    FOLDER,
-    NODES,
-    WORKLOAD,
-    FiniteRange,
-)
+from rebat.cli.command import Values, arguments_of, command, given_options, used_options
+from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile, print_json, reject_with_json
+from rebat.cli.scenario_options import LAW, PREPARATION, laws, scenario_options
 from rebat.console.output import print_line, print_remarks, print_result
+from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
+from rebat.library.figure_files import FigureFiles
+from rebat.library.many import SeedOptions
+from rebat.sim.choose import VARIABLE, How
 
-SEED_OPTIONS = (
-    click.option(
-        "--seeds",
-        type=click.IntRange(min=2),
-        help="Number of seeds, starting at --seed. For each seed, all policies have the same failures; results are means with 95 % intervals. With --until-width: the initial number of seeds (default: 10).",
-    ),
-    click.option(
-        "--until-width",
-        type=FiniteRange(min=0, min_open=True),
-        help=(
-            "Add seeds (up to 1,000) until the relative width of the confidence interval is at "
-            "most this value, like 0.02. With several policies, rebat checks the intervals of the "
-            "ratios to the first policy. With one policy, rebat checks the interval of the mean."
-        ),
-    ),
-    click.option(
-        "--until-metric",
-        shell_complete=complete_metric,
-        help=(
-            "With --until-width: metric whose interval must reach this width (default: "
-            "useful_utilisation). Use a name from comparison.csv, like flow_mean_s:all."
-        ),
-    ),
-    click.option(
-        "--workers",
-        type=NODES,
-        help="With --seeds: number of workers (default: one per core).",
-    ),
-)
+Engine = Annotated[
+    How | None,
+    "How to simulate; all results are equal. compiled: only with the compiled loop, which covers list scheduling of rigid jobs with requeueing or stealing. reference: with the session that all policies use. auto: compiled if possible. "
+    f"[default: {VARIABLE}, or auto]",
+]
 
 
-@click.command(cls=RecordedCommand)
-@click.argument("workload", type=WORKLOAD)
-@click.option(
-    "-p",
-    "--policy",
-    "policies",
-    multiple=True,
-    required=True,
-    shell_complete=complete_policy,
-    help=(
-        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or "
-        "FILE.py:CLASS. Repeat the option to compare policies under the same failures."
-    ),
-)
-@scenario_options("failures", *LAW, "seed")
-@with_options(SEED_OPTIONS)
-@scenario_options(
-    "horizon",
-    "begin",
-    *PREPARATION,
-    "operations",
-    "nodes",
-    "window",
-    "select",
-    "walltime_kills",
-    "max_attempts",
-    "accounting",
-)
-@click.option(
-    "--columns",
-    shell_complete=complete_metrics,
-    help=(
-        "Print a table with a row per policy (best first) and a column for each of these "
-        "metrics. Separate names from comparison.csv by commas, like "
-        "useful_utilisation,flow_max_s:all. Default for more than three policies: useful "
-        "utilisation, mean flow and largest flow."
-    ),
-)
-@click.option(
-    "--all-metrics",
-    is_flag=True,
-    help=(
-        "Print all metrics that are not 0, with all classes of job sizes. Default: the ten main "
-        "metrics."
-    ),
-)
-@json_option
-@click.option(
-    "--out",
-    type=FOLDER,
-    required=True,
-    help="Folder for the results: comparison.csv and a folder per policy.",
-)
-@click.option(
-    "--figures",
-    is_flag=True,
-    help="Also draw flows.png, utilisation.png and gantt.png. If failures have causes or recoveries have stages, also draw flagship.png. With several seeds, draw only ratios.png, which compares the policies.",
-)
-@click.option(
-    "--gantt",
-    help="With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).",
-)
-@click.option(
-    "--flagship",
-    metavar="JOB",
-    help="With --figures: job of flagship.png, a time line of attempts, recoveries and effective training time (default: the job that used the most node time).",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["csv", "parquet"]),
-    default="csv",
-    show_default=True,
-    help="Format of the tables of jobs and attempts. Parquet files are smaller.",
-)
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Record the plans of the policies, for the command 'rebat explain'.",
-)
-@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
-@engine_option
+@command(laws)
 def run(
-    workload: Path,
-    policies: tuple[str, ...],
-    out: Path,
-    figures: bool,
-    gantt: str | None,
-    flagship: str | None,
-    form: str,
-    explain: bool,
-    force: bool,
-    columns: str | None,
-    all_metrics: bool,
-    as_json: bool,
-    seeds: int | None,
-    until_width: float | None,
-    until_metric: str | None,
-    workers: int | None,
-    **scenario: Any,
+    workload: WorkloadFile,
+    *,
+    policies: Annotated[
+        tuple[str, ...],
+        "-p",
+        "--policy",
+        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies under the same failures.",
+        extra(values="policy"),
+    ],
+    scenario: Annotated[Values, scenario_options("failures", *LAW, "seed")],
+    seeds: SeedOptions,
+    others: Annotated[
+        Values,
+        scenario_options(
+            "horizon",
+            "begin",
+            *PREPARATION,
+            "operations",
+            "nodes",
+            "window",
+            "select",
+            "walltime_kills",
+            "max_attempts",
+            "accounting",
+        ),
+    ],
+    columns: Annotated[
+        str | None,
+        "Print a table with a row per policy (best first) and a column for each of these metrics. Separate names from comparison.csv by commas, like useful_utilisation,flow_max_s:all. Default for more than three policies: useful utilisation, mean flow and largest flow.",
+        extra(values="metrics"),
+    ] = None,
+    all_metrics: Annotated[
+        bool,
+        "Print all metrics that are not 0, with all classes of job sizes. Default: the ten main metrics.",
+    ] = False,
+    as_json: Json = False,
+    out: Annotated[Folder, "Folder for the results: comparison.csv and a folder per policy."],
+    drawn: FigureFiles,
+    form: Annotated[
+        Literal["csv", "parquet"],
+        "--format",
+        "Format of the tables of jobs and attempts. Parquet files are smaller.",
+    ] = "csv",
+    explain: Annotated[
+        bool, "Record the plans of the policies, for the command 'rebat explain'."
+    ] = False,
+    force: ForceFolder = False,
+    engine: Engine = None,
 ) -> None:
     """Simulate one or more policies on WORKLOAD and compare them.
 
@@ -177,8 +99,6 @@ def run(
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
     from rebat.library import remarks
-    from rebat.library.figure_files import FigureFiles
-    from rebat.library.many import SeedOptions
     from rebat.library.provenance import CommandLine
     from rebat.library.records import comparison_record
     from rebat.library.sheets import check_table
@@ -188,12 +108,13 @@ def run(
     from rebat.runs.comparing import failure_lines
     from rebat.runs.options import ScenarioOptions
 
+    if engine:
+        use_engine(engine)
     if as_json:
         reject_with_json("all_metrics")
     chosen = columns.split(",") if columns else []
     check_table(chosen, all_metrics)
-    single = seeds is None and until_width is None
-    drawn = FigureFiles(figures, gantt, flagship)
+    single = not seeds.many
     drawn.check(single, "--", "--figures as well, and a single seed")
     check_format(form, "--format")
     if form != "csv" and not single:
@@ -202,11 +123,9 @@ def run(
     comparison = study(
         lambda: load_workload(workload),
         policies,
-        ScenarioOptions(**scenario),
+        ScenarioOptions(**scenario, **others),
         used_options(),
-        SeedOptions(
-            seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
-        ),
+        seeds,
         CommandLine(
             arguments_of("run", given), {name: texts[0] for name, texts in given.items() if texts}
         ),
@@ -233,3 +152,40 @@ def run(
         raise InputError(f"{error}; {saved}") from None
     if result.failed:
         raise SystemExit(2)
+
+
+def use_engine(engine: How) -> None:
+    """Set the way to simulate for this command and the processes that it starts."""
+    os.environ[VARIABLE] = engine
+    click.get_current_context().call_on_close(lambda: os.environ.pop(VARIABLE, None))
+
+
+@command()
+def toy(
+    *,
+    out: Annotated[Folder, "Folder for the results; an earlier result is replaced."] = Path(
+        "out/toy"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Run the toy example of Du et al. 2024 (section 3): eight nodes, five jobs, one failure.
+
+    Under Baseline the large job restarts when another job ends. Under SFSJ the large job takes a
+    node from a small job and restarts immediately. The Gantt chart OUT/gantt.png shows both
+    schedules.
+
+    \b
+    Example:
+      rebat toy
+    """
+    from rebat.library.failures import failures
+    from rebat.library.records import comparison_record
+    from rebat.library.run import run
+
+    result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
+    result.write(out, figures=True, force=True)
+    saved = f"the results are in {out}"
+    if as_json:
+        print_json(comparison_record(result, (), out), saved)
+    else:
+        print_result(f"{result!r}Gantt chart: {out / 'gantt.png'}", saved)

@@ -1,53 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share: failures of nodes, and preparation of a workload."""
+"""Options of a scenario that commands share: failures of nodes, and preparation of a workload."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
-
 import click
+from msgspec.structs import replace
 
-from rebat.cli.completing import complete_law, complete_law_name
-from rebat.cli.types import DURATION, EVENTS, FILE, MACHINE, FiniteRange
-from rebat.core.declared import Declared, declared
-from rebat.core.errors import InputError
-from rebat.core.units import exact
-from rebat.models.failures.law import Law
+from rebat.cli.command import Options, options_of
 from rebat.runs.options import ScenarioOptions
-
-Command = TypeVar("Command", bound=Callable[..., object])
-
-
-class LawType(click.ParamType["Law"]):
-    """A failure law, like 'authors:mtbf=1h,downtime=1h'."""
-
-    name = "law"
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """Complete the name of a law, then its parameters."""
-        return complete_law(ctx, param, incomplete)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Law:
-        from rebat.models.failures.laws import parse_law
-
-        try:
-            return parse_law(str(value))
-        except InputError as error:
-            raise error.at("--law") from None
-
-
-class LawCommand(click.Command):
-    """A command whose help lists the failure laws."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from rebat.models.failures.laws import described
-
-        with formatter.section("Failure laws (--law)"):
-            for line in described().splitlines():
-                formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")
-
 
 LAW = (
     "law",
@@ -74,55 +34,21 @@ PREPARATION = (
 """Options that add checkpoints and silent errors to a workload."""
 
 
-def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
-    """Add the options of these fields of `ScenarioOptions` to a command, in this order.
+def scenario_options(*names: str, **helps: str) -> Options:
+    """Return the options of these fields of `ScenarioOptions`, in this order.
 
-    ``helps`` replaces the help texts of options whose meaning is narrower in this command.
+    ``helps`` replaces the help texts of options whose meaning is narrower in a command.
     """
-    options = declared(ScenarioOptions)
-    return with_options([_option(options[name], helps.get(name)) for name in names])
+    rows, make = options_of(ScenarioOptions, *names, **helps)
+    law_name = {"values": "law_name"}
+    rows = tuple(replace(r, extra=r.extra | law_name) if r.name == "model" else r for r in rows)
+    return Options(rows, make)
 
 
-def _option(option: Declared, help: str | None) -> Callable[[Command], Command]:
-    flags = option.extra.get("flags", (f"--{option.name.replace('_', '-')}",))
-    default = option.default
-    if option.is_duration and default is not None:
-        default = exact(default).replace(" ", "")
-    return click.option(
-        *flags,
-        option.name,
-        type=_type(option),
-        help=help or option.help,
-        default=default,
-        show_default=default is not None,
-        shell_complete=complete_law_name if option.name == "model" else None,
-    )
+def laws(formatter: click.HelpFormatter) -> None:
+    """Write the failure laws at the end of a help text."""
+    from rebat.models.failures.laws import described
 
-
-def _type(option: Declared) -> Any:
-    """Return the click type of an option."""
-    if option.choices:
-        return click.Choice(option.choices)
-    low, high = option.limits.get("ge"), option.limits.get("lt")
-    least, most = (None if x is None else int(x) for x in (low, option.limits.get("le")))
-    types = {
-        Law: LawType(),
-        Path: EVENTS if option.extra.get("file") == "failure_events" else FILE,
-        int: MACHINE if option.extra.get("machine") else click.IntRange(least, most),
-        float: DURATION
-        if option.is_duration
-        else FiniteRange(low, high, max_open=high is not None),
-        str: str,
-    }
-    return types[option.kind]
-
-
-def with_options(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
-    """Add several options to a command, in this order."""
-
-    def decorated(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
+    with formatter.section("Failure laws (--law)"):
+        for line in described().splitlines():
+            formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")

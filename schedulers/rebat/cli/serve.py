@@ -1,122 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat serve``: the scheduler process for a real Batsim (or for ``rebat simulate``)."""
+"""``rebat serve``: the scheduler of a real Batsim. ``rebat wire``: check recorded conversations."""
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.completing import complete_policy
-from rebat.cli.interrupts import HungUp, Interrupted, Terminated
-from rebat.cli.json_output import json_option, print_json
-from rebat.cli.serve_lines import (
-    WAITS,
-    Refusals,
-    launch_commands,
-    log,
-    rejected,
-    warn_of_missing_jobs,
-    warn_of_other_machines,
-)
-from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
+from rebat.cli.command import command, group
+from rebat.cli.main import HungUp, Interrupted, Terminated
+from rebat.cli.options import File, Folder, ForceFolder, Json, Protocol, print_json
+from rebat.core.declared import Count, Seconds, extra
 from rebat.core.errors import InputError, RebatError
 from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.library.result import Result
+    from rebat.session.ledger import Ledger
     from rebat.session.session import Session
     from rebat.wire.conversation import Conversation
+    from rebat.wire.recording import Checked
 
 
-@click.command()
-@click.option(
-    "-p",
-    "--policy",
-    "policies",
-    multiple=True,
-    default=("baseline",),
-    show_default=True,
-    shell_complete=complete_policy,
-    help=(
-        "Policy: NAME (see 'rebat policies') or FILE.py:CLASS. If the option is repeated, each "
-        "policy schedules one simulation, in this order."
-    ),
-)
-@click.option(
-    "--endpoint",
-    default="tcp://127.0.0.1:28000",
-    show_default=True,
-    help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.",
-)
-@click.option(
-    "--protocol",
-    type=PROTOCOL,
-    help="Version of Batsim, 4 or 5 (default: the version that Batsim's first message shows).",
-)
-@click.option(
-    "--options",
-    "options_json",
-    default="{}",
-    help=(
-        "Policy options as JSON (see 'rebat policies --axes'). Options from Batsim override "
-        "these options. Batsim 4 passes options with --sched-cfg, Batsim 5 in the text after -s."
-    ),
-)
-@click.option(
-    "--cores-per-node",
-    type=NODES,
-    default=1,
-    show_default=True,
-    help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.",
-)
-@click.option(
-    "--probes/--no-probes",
-    default=True,
-    show_default=True,
-    help=(
-        "Before a decision on failures, repairs and operations, ask Batsim whether it has reported "
-        "everything that happens at this time. With Batsim 4, each probe adds a rejected job of the "
-        "workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports "
-        "simultaneous events in several messages."
-    ),
-)
-@click.option(
-    "--timeout",
-    type=DURATION,
-    default="10min",
-    show_default=True,
-    help="Stop if Batsim sends no message for this duration.",
-)
-@click.option(
-    "--record",
-    type=FILE,
-    help="Write all messages to this file, one per line. With several policies, file names begin with POLICY-.",
-)
-@json_option
-@click.option(
-    "--out",
-    type=FOLDER,
-    help="Folder for the results: comparison.csv, report.html and a folder per policy.",
-)
-@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
+@command()
 def serve(
-    policies: tuple[str, ...],
-    endpoint: str,
-    protocol: int | None,
-    options_json: str,
-    cores_per_node: int,
-    probes: bool,
-    timeout: float,
-    record: Path | None,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
+    *,
+    policies: Annotated[
+        tuple[str, ...],
+        "-p",
+        "--policy",
+        "Policy: NAME (see 'rebat policies') or FILE.py:CLASS. If the option is repeated, each policy schedules one simulation, in this order.",
+        extra(values="policy"),
+    ] = ("baseline",),
+    endpoint: Annotated[
+        str, "Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network."
+    ] = "tcp://127.0.0.1:28000",
+    protocol: Annotated[
+        Protocol | None,
+        "Version of Batsim, 4 or 5 (default: the version that Batsim's first message shows).",
+    ] = None,
+    options_json: Annotated[
+        str | None,
+        "--options",
+        "Policy options as JSON (see 'rebat policies --axes'). Options from Batsim override these options. Batsim 4 passes options with --sched-cfg, Batsim 5 in the text after -s.",
+    ] = None,
+    cores_per_node: Annotated[
+        Count, "Treat Batsim's hosts as cores and group every N consecutive hosts into one node."
+    ] = 1,
+    probes: Annotated[
+        bool,
+        "--probes/--no-probes",
+        "Before a decision on failures, repairs and operations, ask Batsim whether it has reported everything that happens at this time. With Batsim 4, each probe adds a rejected job of the workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports simultaneous events in several messages.",
+    ] = True,
+    timeout: Annotated[Seconds, "Stop if Batsim sends no message for this duration."] = 600.0,
+    record: Annotated[
+        File | None,
+        "Write all messages to this file, one per line. With several policies, file names begin with POLICY-.",
+    ] = None,
+    as_json: Json = False,
+    out: Annotated[
+        Folder | None,
+        "Folder for the results: comparison.csv, report.html and a folder per policy.",
+    ] = None,
+    force: ForceFolder = False,
 ) -> None:
     """Schedule the jobs of a Batsim 4 or 5 that connects to this process.
 
@@ -150,7 +102,7 @@ def serve(
     from rebat.policies.options import parse_options
     from rebat.runs.comparing import folder_of
 
-    options = parse_options(options_json, "--options")
+    options = parse_options("{}" if options_json is None else options_json, "--options")
     if cores_per_node > 1:
         options["cores_per_node"] = cores_per_node
     _check(policies, options)
@@ -318,3 +270,143 @@ def _report(session: Session, spans: list[float], n_probes: int) -> None:
         f"{counted(len(ledger.refusals), 'proposal')} refused{rejected(ledger)}; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )
+
+
+WAITS = "Batsim waits for a reply and does not end; if it still runs, stop it with Ctrl-C or kill"
+"""What the user must do if this process ends before the simulation."""
+
+
+def log(text: str) -> None:
+    """Print a line on standard error."""
+    click.echo(f"rebat: {text}", err=True)
+
+
+class Refusals:
+    """Prints the proposals that the session refused."""
+
+    MOST = 20
+
+    def __init__(self) -> None:
+        self._printed = 0
+
+    def print_new(self, session: Session | None) -> None:
+        """Print the proposals refused since the last call, at most ``MOST`` in total."""
+        refusals = session.ledger.refusals if session else []
+        for at_us, attempt, reason in refusals[self._printed : self.MOST]:
+            log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
+        if self._printed < self.MOST < len(refusals):
+            log(f"more than {self.MOST} proposals were refused; the others are not printed")
+        self._printed = len(refusals)
+
+
+def launch_commands(address: str, protocol: int | None) -> list[str]:
+    """Return the commands that start Batsim: one for each version that can connect."""
+    where = address.replace("0.0.0.0", "localhost")
+    commands = {
+        4: "mkdir -p out && batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
+        "--enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse "
+        f"-s {where}",
+        5: "mkdir -p out && batsim -p PLATFORM.xml -w WORKLOAD.json [--ee FAILURES] -e out/ "
+        f'-s {where} ""',
+    }
+    if protocol:
+        return [commands[protocol]]
+    return [commands[4], f"or, with Batsim 5: {commands[5]}"]
+
+
+def warn_of_other_machines(session: Session | None) -> None:
+    """Warn if a workload is for another number of hosts than the platform of Batsim."""
+    from rebat.wire.conversation import other_machines
+
+    for text in other_machines(session.began) if session and session.began else ():
+        log(f"warning: {text}")
+
+
+def warn_of_missing_jobs(session: Session) -> None:
+    """Warn if the simulation ended without a job, or before all jobs had ended."""
+    waiting, running = len(session.queue), len(session.running)
+    if waiting or running:
+        log(
+            f"warning: the simulation ended while {counted(running, 'job')} ran and {waiting} waited"
+        )
+    elif not len(session.ledger.attempts):
+        log("warning: the simulation ended without a job; check the workload of Batsim")
+
+
+def rejected(ledger: Ledger) -> str:
+    """Return a clause with the number of rejected jobs and the first reason, or ''."""
+    if not ledger.rejections:
+        return ""
+    (job_id, reason), n_jobs = ledger.rejections[0], counted(len(ledger.rejections), "job")
+    return f", {n_jobs} rejected (first: {job_id}: {reason})"
+
+
+MOST = 20
+"""Maximum number of problems that are printed."""
+
+
+@command(name="check")
+def check_conversation(
+    conversation: File,
+    *,
+    protocol: Annotated[
+        Protocol | None,
+        "Version of Batsim, 4 or 5 (default: the version that the first message shows).",
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check each message of a recorded conversation.
+
+    This command is for authors of schedulers. It reports messages that rebat does not understand,
+    and replies whose form makes Batsim abort. It also reports messages whose meaning changes if
+    rebat reads and rewrites them. The exit status is 1 if a message is reported.
+
+    CONVERSATION has one JSON object per line. The objects are those of 'rebat serve --record', or
+    have the keys "from" ("batsim" or "edc") and "raw" or "message".
+
+    \b
+    Example:
+      rebat serve --policy sfsj --record talk.jsonl
+      rebat wire check talk.jsonl
+    """
+    from rebat.wire.recording import check_frames, read_frames
+
+    rows = list(check_frames(read_frames(conversation), protocol))
+    if not rows:
+        raise InputError("contains no message", str(conversation), "a recorded conversation")
+    failed = [row for row in rows if not row.passed]
+    if as_json:
+        print_json({"messages": [_message_record(row) for row in rows], "failed": len(failed)})
+    else:
+        click.echo("\n".join(_wire_lines(conversation, rows, failed)))
+    if failed:
+        raise SystemExit(1)
+
+
+def _message_record(row: Checked) -> dict[str, object]:
+    return {
+        "line": row.line,
+        "sender": row.sender,
+        "content": row.content,
+        "understood": row.understood,
+        "repeated": row.repeated,
+        "problem": row.problem,
+    }
+
+
+def _wire_lines(file: Path, rows: list[Checked], failed: list[Checked]) -> list[str]:
+    verdict = f"rebat reads and writes all {len(rows)} messages with the same meaning"
+    if failed:
+        verdict = f"{len(failed)} of {len(rows)} messages fail"
+    lines = [f"{file}: {verdict}"]
+    lines += [f"  line {row.line}, {row.sender}: {row.problem}" for row in failed[:MOST]]
+    if len(failed) > MOST:
+        lines.append(f"  and {len(failed) - MOST} more; --json lists all")
+    counts = Counter((row.sender, row.content or "no event") for row in rows)
+    lines += [f"  {count:>6}  {sender}: {text}" for (sender, text), count in counts.most_common()]
+    return lines
+
+
+wire = group(
+    "wire", "Check recorded conversations between Batsim and a scheduler.", check_conversation
+)

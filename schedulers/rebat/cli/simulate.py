@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+import msgspec
 
-from rebat.cli.types import DURATION, FILE, MACHINE, PROTOCOL
+from rebat.cli.command import command
+from rebat.cli.options import File, Protocol
+from rebat.core.declared import Machine, Seconds
 from rebat.core.errors import Deadlock, InputError
 from rebat.core.formatting import counted
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rebat.core.jobs import Workload
     from rebat.engine.engine import EngineOptions
     from rebat.platforms.simgrid_read import PlatformFacts
+
 
 _FLAGS = (
     "enable_dynamic_jobs",
@@ -30,112 +34,75 @@ _FLAGS = (
 """Options of Batsim 4 that enable features. In Batsim 5, the scheduler's first message does."""
 
 
-@click.command()
-@click.option(
-    "-w",
-    "--workload",
-    "workloads",
-    type=FILE,
-    multiple=True,
-    required=True,
-    help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...",
-)
-@click.option(
-    "-p",
-    "--platform",
-    type=FILE,
-    help="SimGrid platform. Its number of compute hosts is used, and their speed for profiles that only compute (parallel_homogeneous without communication). The hosts must then have equal speeds. The numbers of cores and hosts with other roles, such as storage, have no effect.",
-)
-@click.option(
-    "--nodes",
-    type=MACHINE,
-    help="Number of hosts (default: the platform's, otherwise the workload's).",
-)
-@click.option(
-    "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to imitate."
-)
-@click.option(
-    "--events",
-    "--ee",
-    "events",
-    type=FILE,
-    multiple=True,
-    help=(
-        "Event file with failures and repairs of machines. May be repeated, for example for a file "
-        "with operations."
-    ),
-)
-@click.option(
-    "-e",
-    "--export",
-    help=(
-        "Prefix of the output files. Batsim 4: PREFIX_jobs.csv and PREFIX_schedule.csv "
-        "(default: out). Batsim 5: PREFIXjobs.csv and PREFIXschedule.json (default: out/)."
-    ),
-)
-@click.option(
-    "-s",
-    "--connect",
-    "--socket-endpoint",
-    default="tcp://localhost:28000",
-    show_default=True,
-    help="Address of the scheduler.",
-)
-@click.option(
-    "--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs (Batsim 4)."
-)
-@click.option(
-    "--acknowledge-dynamic-jobs",
-    is_flag=True,
-    help="Send the scheduler a message about each job that it registered (Batsim 4).",
-)
-@click.option(
-    "--enable-profile-reuse",
-    is_flag=True,
-    help="Keep a profile after its last job has ended (Batsim 4).",
-)
-@click.option(
-    "--forward-profiles-on-submission",
-    is_flag=True,
-    help="Send the profile of each job with its submission (Batsim 4).",
-)
-@click.option(
-    "--forward-unknown-events",
-    is_flag=True,
-    help="Send events of unknown types to the scheduler (Batsim 4).",
-)
-@click.option(
-    "--split-instants",
-    is_flag=True,
-    help="For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.",
-)
-@click.option(
-    "--split-failures",
-    is_flag=True,
-    help="For tests of a scheduler: send simultaneous lines of an event file in separate messages, as Batsim may do.",
-)
-@click.option(
-    "--latency",
-    type=DURATION,
-    help=(
-        "For tests of a scheduler: delay between a decision and its effect in whole "
-        "microseconds, as on a platform with network latency."
-    ),
-)
-@click.option(
-    "--sched-cfg",
-    default="",
-    help="Configuration text that is sent to the scheduler (in Batsim 5: the text after -s).",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print no progress and no file names.")
-@click.option(
-    "--timeout",
-    type=DURATION,
-    default="10min",
-    show_default=True,
-    help="Stop if the scheduler sends no message for this duration.",
-)
-def simulate(protocol: int, quiet: bool, **options: Any) -> None:
+class SimulateOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of ``rebat simulate``."""
+
+    workloads: Annotated[
+        tuple[File, ...],
+        "-w",
+        "--workload",
+        "Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...",
+    ]
+    platform: Annotated[
+        File | None,
+        "-p",
+        "--platform",
+        "SimGrid platform. Its number of compute hosts is used, and their speed for profiles that only compute (parallel_homogeneous without communication). The hosts must then have equal speeds. The numbers of cores and hosts with other roles, such as storage, have no effect.",
+    ] = None
+    nodes: Annotated[
+        Machine | None, "Number of hosts (default: the platform's, otherwise the workload's)."
+    ] = None
+    protocol: Annotated[Protocol, "Version of Batsim to imitate."] = 4
+    events: Annotated[
+        tuple[File, ...],
+        "--events",
+        "--ee",
+        "Event file with failures and repairs of machines. May be repeated, for example for a file with operations.",
+    ] = ()
+    export: Annotated[
+        str | None,
+        "-e",
+        "--export",
+        "Prefix of the output files. Batsim 4: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out). Batsim 5: PREFIXjobs.csv and PREFIXschedule.json (default: out/).",
+    ] = None
+    connect: Annotated[str, "-s", "--connect", "--socket-endpoint", "Address of the scheduler."] = (
+        "tcp://localhost:28000"
+    )
+    enable_dynamic_jobs: Annotated[bool, "Allow the scheduler to register jobs (Batsim 4)."] = False
+    acknowledge_dynamic_jobs: Annotated[
+        bool, "Send the scheduler a message about each job that it registered (Batsim 4)."
+    ] = False
+    enable_profile_reuse: Annotated[
+        bool, "Keep a profile after its last job has ended (Batsim 4)."
+    ] = False
+    forward_profiles_on_submission: Annotated[
+        bool, "Send the profile of each job with its submission (Batsim 4)."
+    ] = False
+    forward_unknown_events: Annotated[
+        bool, "Send events of unknown types to the scheduler (Batsim 4)."
+    ] = False
+    split_instants: Annotated[
+        bool,
+        "For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.",
+    ] = False
+    split_failures: Annotated[
+        bool,
+        "For tests of a scheduler: send simultaneous lines of an event file in separate messages, as Batsim may do.",
+    ] = False
+    latency: Annotated[
+        Seconds | None,
+        "For tests of a scheduler: delay between a decision and its effect in whole microseconds, as on a platform with network latency.",
+    ] = None
+    sched_cfg: Annotated[
+        str | None,
+        "Configuration text that is sent to the scheduler (in Batsim 5: the text after -s).",
+    ] = None
+    quiet: Annotated[bool, "-q", "--quiet", "Print no progress and no file names."] = False
+    timeout: Annotated[Seconds, "Stop if the scheduler sends no message for this duration."] = 600.0
+
+
+@command()
+def simulate(*, options: SimulateOptions) -> None:
     """Run any Batsim scheduler on the embedded engine instead of Batsim.
 
     Options with the same name as in Batsim have the same meaning. The engine has no network model.
@@ -151,20 +118,12 @@ def simulate(protocol: int, quiet: bool, **options: Any) -> None:
       rebat serve --policy sfsj
       rebat simulate --protocol 5 -w workload.json --ee failures.events -e out/
     """
-    files = _simulate5(quiet, **options) if protocol == 5 else _simulate4(quiet, **options)
-    for path in files:
-        if not quiet:
+    for path in _simulate5(options) if options.protocol == 5 else _simulate4(options):
+        if not options.quiet:
             click.echo(f"wrote {path}")
 
 
-def _simulate4(
-    quiet: bool,
-    *,
-    workloads: tuple[Path, ...],
-    events: tuple[Path, ...],
-    export: str | None,
-    **options: Any,
-) -> list[Path]:
+def _simulate4(options: SimulateOptions) -> list[Path]:
     """Simulate as Batsim 4 does, and return the written files."""
     from rebat.engine.engine import Engine
     from rebat.models.failures.events import EventFile, read_event_file
@@ -172,17 +131,20 @@ def _simulate4(
     from rebat.wire.conversation import run_remote
     from rebat.workloads.load import load_workload
 
-    for name, values, most in (("--workload", workloads, 1), ("--events", events, 2)):
+    for name, values, most in (
+        ("--workload", options.workloads, 1),
+        ("--events", options.events, 2),
+    ):
         if len(values) > most:
             expected = f"at most {counted(most, 'file')}, or --protocol 5"
             raise InputError(f"names {len(values)} files", name, expected)
-    jobs = load_workload(workloads[0])
-    files = [*map(read_event_file, events), EventFile([]), EventFile([])]
-    facts = _platform(options["platform"])
+    jobs = load_workload(options.workloads[0])
+    files = [*map(read_event_file, options.events), EventFile([]), EventFile([])]
+    facts = _platform(options.platform)
     engine_options = _engine_options(
         options,
-        speed_flops=_speed_flops(facts, [jobs], str(options["platform"])),
-        workload_path=str(workloads[0]),
+        speed_flops=_speed_flops(facts, [jobs], str(options.platform)),
+        workload_path=str(options.workloads[0]),
         list_resources=True,
     )
     engine = Engine(
@@ -192,25 +154,16 @@ def _simulate4(
         operations=files[1].events,
         options=engine_options,
     )
-    with _connected([jobs], quiet, options) as (ask, on_progress):
+    with _connected([jobs], options) as (ask, on_progress):
         run_remote(engine, ask, on_progress)
     machine_events = [event for file in files for event in file.machine_events]
     return write_batsim_files(
-        export or "out", engine, sorted(machine_events, key=attrgetter("at_us"))
+        options.export or "out", engine, sorted(machine_events, key=attrgetter("at_us"))
     )
 
 
-def _simulate5(
-    quiet: bool,
-    *,
-    workloads: tuple[Path, ...],
-    events: tuple[Path, ...],
-    export: str | None,
-    **options: Any,
-) -> list[Path]:
+def _simulate5(options: SimulateOptions) -> list[Path]:
     """Simulate as Batsim 5 does, and return the written files."""
-    import msgspec
-
     from rebat.engine.batsim5 import Engine5
     from rebat.models.failures.events import machine_events_in, read_event_file, read_texts
     from rebat.runs.batsim5_files import write_batsim5_files
@@ -219,23 +172,23 @@ def _simulate5(
     from rebat.workloads.load import load_workload
 
     for name in _FLAGS:
-        if options[name]:
+        if getattr(options, name):
             problem = "has no effect with --protocol 5"
             expected = "a scheduler that requests the feature"
             raise InputError(problem, "--" + name.replace("_", "-"), expected)
-    jobs = [with_failing_parts(load_workload(path)) for path in workloads]
-    texts = [read_texts(path, number) for number, path in enumerate(events)]
-    outages = machine_events_in(read_event_file(path).events for path in events)
-    facts = _platform(options["platform"])
+    jobs = [with_failing_parts(load_workload(path)) for path in options.workloads]
+    texts = [read_texts(path, number) for number, path in enumerate(options.events)]
+    outages = machine_events_in(read_event_file(path).events for path in options.events)
+    facts = _platform(options.platform)
     n_nodes = _n_nodes(options, jobs, facts)
-    speed_flops = _speed_flops(facts, jobs, str(options["platform"]))
-    with _connected(jobs, quiet, options) as (ask, on_progress):
-        features = greet(ask, options["sched_cfg"])
+    speed_flops = _speed_flops(facts, jobs, str(options.platform))
+    with _connected(jobs, options) as (ask, on_progress):
+        features = greet(ask, options.sched_cfg or "")
         engine = Engine5(
             jobs,
             n_nodes=n_nodes,
             files=texts,
-            paths=[str(path.absolute()) for path in workloads],
+            paths=[str(path.absolute()) for path in options.workloads],
             options=_engine_options(
                 options,
                 speed_flops=speed_flops,
@@ -246,7 +199,7 @@ def _simulate5(
             ),
             arguments=msgspec.structs.asdict(features),
         )
-        prefix = export or "out/"
+        prefix = options.export or "out/"
         try:
             run_remote(engine, ask, on_progress)
         except Deadlock:
@@ -255,31 +208,31 @@ def _simulate5(
     return write_batsim5_files(prefix, engine, outages)
 
 
-def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
+def _engine_options(options: SimulateOptions, **more: Any) -> EngineOptions:
     """Return the options of the engine. Options in ``more`` take precedence."""
     from rebat.core.units import to_us
     from rebat.engine.engine import EngineOptions
 
-    given = {
-        "dynamic_jobs": options["enable_dynamic_jobs"],
-        "acknowledge_dynamic_jobs": options["acknowledge_dynamic_jobs"],
-        "profile_reuse": options["enable_profile_reuse"],
-        "forward_profiles": options["forward_profiles_on_submission"],
-        "forward_unknown_events": options["forward_unknown_events"],
-        "split_instants": options["split_instants"],
-        "split_failures": options["split_failures"],
-        "latency_us": to_us(options["latency"] or 0),
-        "sched_config": options["sched_cfg"],
+    given: dict[str, Any] = {
+        "dynamic_jobs": options.enable_dynamic_jobs,
+        "acknowledge_dynamic_jobs": options.acknowledge_dynamic_jobs,
+        "profile_reuse": options.enable_profile_reuse,
+        "forward_profiles": options.forward_profiles_on_submission,
+        "forward_unknown_events": options.forward_unknown_events,
+        "split_instants": options.split_instants,
+        "split_failures": options.split_failures,
+        "latency_us": to_us(options.latency or 0),
+        "sched_config": options.sched_cfg or "",
     }
     return EngineOptions(**(given | more))
 
 
-def _n_nodes(options: dict[str, Any], jobs: list[Workload], facts: PlatformFacts | None) -> int:
+def _n_nodes(options: SimulateOptions, jobs: list[Workload], facts: PlatformFacts | None) -> int:
     """Return the number of hosts. Warn if the platform and the workload have different numbers."""
     from rebat.wire.conversation import other_machine
 
-    if options["nodes"]:
-        return int(options["nodes"])
+    if options.nodes:
+        return int(options.nodes)
     expected = max(workload.n_nodes for workload in jobs)
     if facts is None:
         return expected
@@ -292,15 +245,15 @@ def _n_nodes(options: dict[str, Any], jobs: list[Workload], facts: PlatformFacts
 
 @contextmanager
 def _connected(
-    jobs: list[Workload], quiet: bool, options: dict[str, Any]
+    jobs: list[Workload], options: SimulateOptions
 ) -> Iterator[tuple[Callable[[bytes], bytes], Any]]:
     """Yield the scheduler and the progress bar."""
     from rebat.console.progress import compiling_notice, simulation_bar
     from rebat.wire.zmq_link import connect as connect_zmq
 
     n_jobs = sum(len(workload.jobs) for workload in jobs)
-    bar = nullcontext() if quiet else simulation_bar(jobs[0].name, n_jobs)
-    link = connect_zmq(options["connect"], timeout_s=options["timeout"])
+    bar = nullcontext() if options.quiet else simulation_bar(jobs[0].name, n_jobs)
+    link = connect_zmq(options.connect, timeout_s=options.timeout)
     with compiling_notice(), link as ask, bar as on_progress:
         yield ask, on_progress
 

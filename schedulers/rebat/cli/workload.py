@@ -1,39 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat workload``: convert traces, generate and prepare workloads."""
+"""``rebat workload``: generate, prepare, describe and convert workloads."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
+from msgspec import Meta
 
-from rebat.cli.completing import complete_generator
-from rebat.cli.effects import used_options
-from rebat.cli.output_file import output_file, workload_file
+from rebat.cli.command import Values, command, group, used_options
+from rebat.cli.imports import import_jobs
+from rebat.cli.options import Json, OutFile, OutWorkload, WorkloadFile, WorkloadOrRun, print_json
 from rebat.cli.scenario_options import PREPARATION, scenario_options
-from rebat.cli.types import SEED, WORKLOAD, WORKLOAD_OR_RUN, FiniteRange
-from rebat.cli.workload_describe import describe
-from rebat.cli.workload_import import import_
+from rebat.core.declared import Seconds, Seed, Share, extra
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
+from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
     from rebat.runs.options import ScenarioOptions
 
-SHARE = FiniteRange(min=0, max=1)
 
-
-@click.group()
-def workload() -> None:
-    """Import, generate, prepare and describe workloads (JSON files of Batsim)."""
-
-
-@workload.command()
-@click.argument("name", shell_complete=complete_generator)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the workload.")
-@workload_file
-def generate(name: str, seed: int, out: Path) -> None:
+@command()
+def generate(
+    name: Annotated[str, extra(values="generator")],
+    *,
+    seed: Annotated[Seed, "Seed of the workload."] = 0,
+    out: OutWorkload,
+) -> None:
     """Generate a workload by name.
 
     Append parameters as NAME:PARAMETER=VALUE,... The names are:
@@ -79,41 +74,30 @@ def generate(name: str, seed: int, out: Path) -> None:
     )
 
 
-@workload.command()
-@click.argument("file", type=WORKLOAD)
-@click.option(
-    "--malleable",
-    type=SHARE,
-    default=0.0,
-    show_default=True,
-    help="Share of the rigid jobs that become malleable. They can run on a quarter of their nodes up to twice their nodes.",
-)
-@click.option(
-    "--moldable",
-    type=SHARE,
-    default=0.0,
-    show_default=True,
-    help="Share of the rigid jobs that become moldable. They can run on a quarter, a half, all or twice their nodes.",
-)
-@click.option(
-    "--sigma",
-    type=FiniteRange(min=0),
-    help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).",
-)
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    show_default=True,
-    help="Seed that determines the changed jobs and their speedups.",
-)
-@click.option(
-    "--own-spares",
-    metavar="N|P%",
-    help="Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).",
-)
-@workload_file
-def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
+@command()
+def flex(
+    file: WorkloadFile,
+    *,
+    malleable: Annotated[
+        Share,
+        "Share of the rigid jobs that become malleable. They can run on a quarter of their nodes up to twice their nodes.",
+    ] = 0.0,
+    moldable: Annotated[
+        Share,
+        "Share of the rigid jobs that become moldable. They can run on a quarter, a half, all or twice their nodes.",
+    ] = 0.0,
+    sigma: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        "Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).",
+    ] = None,
+    seed: Annotated[Seed, "Seed that determines the changed jobs and their speedups."] = 0,
+    own_spares: Annotated[
+        str | None,
+        "Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).",
+        extra(metavar="N|P%"),
+    ] = None,
+    out: OutWorkload,
+) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
     FILE is a workload or a trace. The options set which shares of its rigid jobs become moldable
@@ -133,34 +117,38 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     from rebat.workloads.flexible_load import with_own_spares
     from rebat.workloads.load import load_workload, save_workload
 
-    shares = options["malleable"] or options["moldable"]
-    if not shares and not own_spares:
+    if not malleable and not moldable and not own_spares:
         expected = "--malleable, --moldable or --own-spares"
         raise InputError("no change is requested", str(file), expected)
     original = load_workload(file)
-    flexed = flexible(original, **options) if shares else original
+    flexed = original
+    if malleable or moldable:
+        flexed = flexible(original, malleable=malleable, moldable=moldable, sigma=sigma, seed=seed)
     flexed = with_own_spares(flexed, own_spares) if own_spares else flexed
     save_workload(flexed, out)
     click.echo(f"{out}: {'; '.join(flexed.notes[len(original.notes) :])}")
 
 
-@workload.command()
-@click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
-@workload_file
-@scenario_options(
-    "mtbf",
-    *PREPARATION,
-    "seed",
-    "nodes",
-    mtbf="Mean time between failures of the entire machine, for the checkpoint period.",
-    seed="Seed of the silent errors.",
-)
-@click.option(
-    "--drop-checkpoints",
-    is_flag=True,
-    help="Remove the checkpoints of the workload first, from run times and walltimes too.",
-)
-def prepare(file: Path, out: Path, drop_checkpoints: bool, **options: Any) -> None:
+@command()
+def prepare(
+    file: Annotated[WorkloadFile, extra(metavar="WORKLOAD")],
+    *,
+    out: OutWorkload,
+    scenario: Annotated[
+        Values,
+        scenario_options(
+            "mtbf",
+            *PREPARATION,
+            "seed",
+            "nodes",
+            mtbf="Mean time between failures of the entire machine, for the checkpoint period.",
+            seed="Seed of the silent errors.",
+        ),
+    ],
+    drop_checkpoints: Annotated[
+        bool, "Remove the checkpoints of the workload first, from run times and walltimes too."
+    ] = False,
+) -> None:
     """Add checkpoints and silent errors to a workload, or remove its checkpoints.
 
     The result is the workload that 'rebat run' simulates with the same options. Use the prepared
@@ -179,8 +167,8 @@ def prepare(file: Path, out: Path, drop_checkpoints: bool, **options: Any) -> No
     from rebat.runs.staging import has_checkpoints, prepared
     from rebat.workloads.load import load_workload, save_workload
 
-    scenario = ScenarioOptions(**options)
-    check_preparation(scenario, used_options())
+    options = ScenarioOptions(**scenario)
+    check_preparation(options, used_options())
     original = load_workload(file)
     loaded, notes = original, list[str]()
     if drop_checkpoints:
@@ -188,14 +176,14 @@ def prepare(file: Path, out: Path, drop_checkpoints: bool, **options: Any) -> No
             problem = "has no effect: the workload has no checkpoints"
             raise InputError(problem, "--drop-checkpoints", "no --drop-checkpoints")
         loaded, notes = without_checkpoints(original), ["without the checkpoints of its source"]
-    n_nodes = scenario.nodes or loaded.n_nodes
-    with_additions = prepared(loaded, scenario.scenario())
+    n_nodes = options.nodes or loaded.n_nodes
+    with_additions = prepared(loaded, options.scenario())
     if with_additions is original:
         expected = "--checkpoint, --drop-checkpoints, --silent-errors or --silent-error-probability"
         raise InputError("no preparation is requested", str(file), expected)
-    for remark in of_checkpoints(loaded, scenario.scenario().checkpoint, n_nodes):
+    for remark in of_checkpoints(loaded, options.scenario().checkpoint, n_nodes):
         click.echo(f"  {remark.text}")
-    if words := _in_words(scenario):
+    if words := _in_words(options):
         notes.append(f"prepared for {n_nodes} nodes: {words}")
     save_workload(
         msgspec.structs.replace(
@@ -227,32 +215,27 @@ def _in_words(scenario: ScenarioOptions) -> str:
     return "; ".join(texts)
 
 
-@workload.command()
-@click.argument("file", type=WORKLOAD_OR_RUN)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["swf", "batsim4", "batsim5", "parquet"]),
-    default="swf",
-    show_default=True,
-    help="swf: trace. batsim4, batsim5: workload for Batsim. parquet: workload for rebat.",
-)
-@click.option(
-    "--workload",
-    "of",
-    type=WORKLOAD,
-    help=(
-        "If FILE is the folder of a run: the workload of this run. It provides users, queues "
-        "and the date of time 0."
-    ),
-)
-@click.option(
-    "--name",
-    metavar="wN",
-    help="For batsim5: the name that Batsim gives to the workload, w0 for the first -w (default), w1 for the second.",
-)
-@output_file("File to write (.gz: compressed).")
-def export(file: Path, form: str, of: Path | None, name: str | None, out: Path) -> None:
+@command()
+def export(
+    file: WorkloadOrRun,
+    *,
+    form: Annotated[
+        Literal["swf", "batsim4", "batsim5", "parquet"],
+        "--format",
+        "swf: trace. batsim4, batsim5: workload for Batsim. parquet: workload for rebat.",
+    ] = "swf",
+    of: Annotated[
+        WorkloadFile | None,
+        "--workload",
+        "If FILE is the folder of a run: the workload of this run. It provides users, queues and the date of time 0.",
+    ] = None,
+    name: Annotated[
+        str | None,
+        "For batsim5: the name that Batsim gives to the workload, w0 for the first -w (default), w1 for the second.",
+        extra(metavar="wN"),
+    ] = None,
+    out: OutFile,
+) -> None:
     """Write a workload, or the results of a policy, in another format.
 
     swf: a trace in the Standard Workload Format. Jobs, users and queues are numbered. A workload
@@ -318,5 +301,109 @@ def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
     click.echo(f"{out}: {n_jobs} jobs, {form}")
 
 
-for command in (describe, import_):
-    workload.add_command(command)
+@command()
+def describe(
+    file: WorkloadFile,
+    *,
+    period: Annotated[
+        Seconds | None,
+        "Duration over which the stress is computed (default: first to last submission).",
+    ] = None,
+    mtbf: Annotated[
+        Seconds | None,
+        "Print the share of jobs that write at least one Young/Daly checkpoint at this MTBF of the machine.",
+    ] = None,
+    checkpoint_cost: Annotated[Seconds, "With --mtbf: time to write a checkpoint."] = 300.0,
+    as_json: Json = False,
+) -> None:
+    """Print sizes, run times and load of a workload.
+
+    \b
+    Examples:
+      rebat workload describe november.json.gz
+      rebat workload describe november.json.gz --mtbf 1h
+    """
+    from rebat.workloads.describe import checkpointing
+    from rebat.workloads.describe import describe as facts_of
+    from rebat.workloads.load import load_workload
+
+    if mtbf is None and "checkpoint_cost" in (used := used_options()):
+        raise InputError("has no effect", used["checkpoint_cost"], "--mtbf as well")
+    loaded = load_workload(file)
+    facts = facts_of(loaded, period)
+    if mtbf is not None:
+        facts["checkpointing"] = checkpointing(loaded, mtbf, checkpoint_cost)
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo("\n".join(_workload_lines(facts)))
+
+
+def _workload_lines(facts: dict[str, Any]) -> list[str]:
+    from rebat.records.judge import is_finding
+
+    lines = [
+        f"{counted(facts['jobs'], 'job')} for {counted(facts['nodes'], 'node')}, "
+        f"submitted over {format_duration(facts['span_s'])}"
+    ]
+    if facts["stress"] is not None:
+        lines.append(f"stress            {facts['stress']:.2%}")
+    for key, label in (("run_time_s", "run time"), ("walltime_s", "walltime")):
+        if facts[key]:
+            parts = (f"{name} {format_duration(value)}" for name, value in facts[key].items())
+            lines.append(f"{label:<18}" + ", ".join(parts))
+    if machine := facts["machine"]:
+        lines += [
+            f"{key.replace('_', ' '):<18}{value}" for key, value in _machine_facts(machine).items()
+        ]
+    writing = facts.get("checkpointing", {})
+    for name, count in facts["size_classes"].items():
+        share = writing.get(name)
+        lines.append(
+            f"jobs of {name:<15} {count:>7}"
+            + (f", {share:.1%} write a checkpoint" if share is not None else "")
+        )
+    lines += _flexible_lines(facts)
+    for key, label in (
+        ("without_walltime", "jobs without walltime"),
+        ("eternal", "jobs without an end"),
+        ("over_walltime", "jobs that run longer than their walltime"),
+        ("too_large", "jobs larger than the machine"),
+    ):
+        if facts[key]:
+            lines.append(f"{label}: {facts[key]}")
+    return lines + [note if is_finding(note) else f"note: {note}" for note in facts["notes"]]
+
+
+def _machine_facts(machine: dict[str, Any]) -> dict[str, Any]:
+    """Return the printed data of a recorded machine."""
+    partitions = machine.get("partitions")
+    named = partitions.items() if isinstance(partitions, dict) else ()
+    facts = {"node names": machine.get("nodes"), "cores per node": machine.get("cores_per_node")}
+    facts["partitions"] = ", ".join(f"{name} {nodes}" for name, nodes in named)
+    return {key: value for key, value in facts.items() if value}
+
+
+def _flexible_lines(facts: dict[str, Any]) -> list[str]:
+    """Return lines about moldable jobs, malleable jobs and speedups, if there are any."""
+    lines = []
+    if set(facts["shapes"]) - {"rigid"}:
+        for kind, sizes in facts["shapes"].items():
+            name, range_ = f"{kind} jobs", f"{sizes['min']} to {sizes['max']}"
+            lines.append(f"{name:<23} {sizes['jobs']:>7}, on {range_} nodes")
+    for model, count in facts["speedups"].items():
+        name = f"speedups {model}"
+        lines.append(f"{name:<23} {count:>7} jobs")
+    return lines
+
+
+workload = group(
+    "workload",
+    "Import, generate, prepare and describe workloads (JSON files of Batsim).",
+    generate,
+    flex,
+    prepare,
+    export,
+    describe,
+    import_jobs,
+)

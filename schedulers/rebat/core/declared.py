@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options declared by annotated fields of a struct, with type, range, unit and help text."""
+"""Options declared by annotated fields of a struct, or by annotated parameters of a function.
+
+An annotation contains the type, the range, the unit, the help text and the flags of an option::
+
+    size: Annotated[Count | None, "--size", "Number of nodes that a job requests."] = None
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from inspect import Parameter, signature
 from os import PathLike, fspath
 from pathlib import Path
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,32 +26,56 @@ from rebat.core.units import parse_duration
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+def extra(**properties: Any) -> msgspec.Meta:
+    """Return an annotation with further properties of an option, see `Declared`."""
+    return msgspec.Meta(extra=properties)
+
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "s"})]
+"""A duration in seconds. In options, it may also be a text like "5min"."""
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Machine = Annotated[int, msgspec.Meta(ge=1), extra(machine=True)]
+"""The number of nodes of a machine."""
+Seed = Annotated[int, extra(seed=True)]
+
+
 class Declared(msgspec.Struct, frozen=True):
-    """An option that a field of a struct declares.
+    """An option that a field or a parameter declares.
 
     Attributes
     ----------
     name : str
-        Name of the field.
+        Name of the field or parameter.
     kind : type
-        Type of the values, without None.
-    choices : tuple of str
+        Type of the values, without None. For a tuple: type of its elements.
+    choices : tuple
         The valid values, if the type is a list of values. Otherwise empty.
     default : Any
+        `msgspec.NODEFAULT` if the option is required.
     limits : dict
         The limits ``ge``, ``gt``, ``le`` and ``lt`` that are set.
     help : str
     extra : dict
-        Further properties: ``unit`` ('s' means a duration), ``flags``, ``file``, ``machine``.
+        Further properties: ``unit`` ('s' means a duration), ``flags``, ``file`` (kind of file),
+        ``machine`` and ``seed`` (see `Machine` and `Seed`), ``values`` (how to complete values),
+        ``metavar``, ``choices`` that no type lists.
+    several : bool
+        Whether the type is a tuple: the option may be repeated.
+    positional : bool
+        Whether the option is a positional parameter of a function.
     """
 
     name: str
     kind: Any
-    choices: tuple[str, ...]
+    choices: tuple[Any, ...]
     default: Any
     limits: dict[str, float]
     help: str
     extra: dict[str, Any]
+    several: bool = False
+    positional: bool = False
 
     @property
     def is_duration(self) -> bool:
@@ -54,43 +84,88 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 @lru_cache
-def declared(struct: type[msgspec.Struct]) -> dict[str, Declared]:
-    """Return the options of a struct by name."""
-    hints = get_type_hints(struct, include_extras=True)
+def declared(source: type[msgspec.Struct] | Callable[..., Any]) -> dict[str, Declared]:
+    """Return the options of a struct or of a function by name."""
+    if isinstance(source, type):
+        hints = get_type_hints(source, include_extras=True)
+        defaults = {field.name: field.default for field in msgspec.structs.fields(source)}
+        return {name: declaration(name, hints[name], value) for name, value in defaults.items()}
+    hints = hints_of(source)
     return {
-        f.name: _option(f.name, hints[f.name], f.default) for f in msgspec.structs.fields(struct)
+        name: declaration(
+            name,
+            hints[name],
+            msgspec.NODEFAULT if row.default is Parameter.empty else row.default,
+            row.kind is not Parameter.KEYWORD_ONLY,
+        )
+        for name, row in signature(source).parameters.items()
+        if name in hints and row.kind is not Parameter.VAR_KEYWORD
     }
 
 
-def _option(name: str, hint: Any, default: Any) -> Declared:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of the parameters of a function, without that of its result."""
+    texts = {name: text for name, text in function.__annotations__.items() if name != "return"}
+    parameters = SimpleNamespace(__annotations__=texts)
+    return get_type_hints(parameters, function.__globals__, include_extras=True)
+
+
+def declaration(name: str, hint: Any, default: Any, positional: bool = False) -> Declared:
+    """Return the option with this annotation."""
     limits: dict[str, float] = {}
-    extra: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     description = ""
+    flags: list[str] = []
     for meta in _metas(hint):
+        if not isinstance(meta, msgspec.Meta):
+            if str(meta).startswith("-"):
+                flags.append(meta)
+            else:
+                description = meta
+            continue
         limits |= {
             key: value
             for key in ("ge", "gt", "le", "lt")
             if (value := getattr(meta, key)) is not None
         }
-        extra |= meta.extra or {}
+        properties |= meta.extra or {}
         description = meta.description or description
+    if flags:
+        properties["flags"] = tuple(flags)
     kind = _bare(hint)
-    choices = get_args(kind) if get_origin(kind) is Literal else ()
-    return Declared(name, kind, choices, default, limits, description, extra)
+    several = get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis
+    if several:
+        kind = _bare(get_args(kind)[0])
+    choices = get_args(kind) if get_origin(kind) is Literal else properties.get("choices", ())
+    return Declared(
+        name, kind, choices, default, limits, description, properties, several, positional
+    )
 
 
-def _metas(hint: Any) -> list[msgspec.Meta]:
+def _metas(hint: Any) -> list[Any]:
     """Return all annotations of a type. For a union, its own annotations come first."""
     if get_origin(hint) is Annotated:
         inner, *metas = get_args(hint)
         return [*_metas(inner), *metas]
+    if get_origin(hint) is Literal:
+        return []
     return [meta for part in get_args(hint) for meta in _metas(part)]
 
 
 def _bare(hint: Any) -> Any:
-    """Return a type without its annotations and without a union with None."""
-    inner = get_args(hint)[0] if get_origin(hint) is Annotated else without_none(hint)
-    return hint if inner is hint else _bare(inner)
+    """Return a type without its annotations. Of a union, return the type that is not None.
+
+    If the union has several, return a tuple or Path if it is one of them, and otherwise str.
+    """
+    if get_origin(hint) is Annotated:
+        return _bare(get_args(hint)[0])
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    parts = [_bare(part) for part in get_args(hint) if part is not type(None)]
+    if len(parts) == 1:
+        return parts[0]
+    tuples = [part for part in parts if get_origin(part) is tuple]
+    return tuples[0] if tuples else Path if Path in parts else str
 
 
 def without_none(kind: Any) -> Any:

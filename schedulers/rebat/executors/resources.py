@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
+from rebat.core import declared
 from rebat.core.errors import one_line
 
 T = TypeVar("T")
@@ -27,23 +28,47 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     dask-jobqueue is used.
     """
 
-    queue: str | None = None
-    """Queue, or partition of Slurm."""
-    account: str | None = None
-    """Account (with SGE and LSF: project)."""
-    walltime_s: float | None = None
-    memory: str | None = None
-    """Memory of the job, like '4 GiB'."""
-    cores: int | None = None
-    """Cores of the job, one per worker."""
-    extra: tuple[str, ...] = ()
-    """Additional directives, without the prefix ``#SBATCH`` or similar."""
-    prologue: tuple[str, ...] = ()
-    """Lines of the job script that run before the workers start."""
-    local_directory: Path | None = None
-    """Node-local folder for the temporary files of workers."""
-    interface: str | None = None
-    """Network interface between the workers and this process."""
+    queue: Annotated[str | None, "Batch system: queue or partition of the jobs."] = None
+    account: Annotated[str | None, "Batch system: account or project of the jobs."] = None
+    walltime_s: Annotated[
+        declared.Seconds | None,
+        "--job-walltime",
+        "Walltime of each batch job. When a batch job reaches its walltime, rebat submits another "
+        "job.",
+    ] = None
+    memory: Annotated[
+        str | None,
+        "--job-memory",
+        "Memory of each job, like '4 GiB' (default: 2 GiB per worker).",
+        declared.extra(metavar="SIZE"),
+    ] = None
+    cores: Annotated[
+        declared.Count | None,
+        "--job-cores",
+        "Number of cores of each job, one worker per core (default: 1).",
+    ] = None
+    extra: Annotated[
+        tuple[str, ...],
+        "--job-extra",
+        "Additional directive in the job script, like '--constraint=skylake'; may be repeated.",
+    ] = ()
+    prologue: Annotated[
+        tuple[str, ...],
+        "--job-prologue",
+        "Shell line that the job script runs before the workers start, like 'module load python'; "
+        "may be repeated.",
+    ] = ()
+    local_directory: Annotated[
+        Path | None,
+        "--job-directory",
+        "Node-local folder for the temporary files of workers.",
+        declared.extra(file="folder"),
+    ] = None
+    interface: Annotated[
+        str | None,
+        "Network interface between nodes and this machine, like ib0 (default: the interface of the "
+        "default route).",
+    ] = None
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):

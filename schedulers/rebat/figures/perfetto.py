@@ -26,6 +26,8 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.results.measures.timeline import CAUSES, Blocks, Int, Timeline, series_of
 
+_VARINT, _FIXED64, _LENGTH = 0, 1, 2
+
 
 def varint(value: int) -> bytes:
     """Return a number of at least 0 in groups of 7 bits, the lowest first.
@@ -443,6 +445,3 @@ class PerfettoTrace:
 
 def _packet(fields: bytes) -> bytes:
     return message(_PACKET, _ONE_SEQUENCE + fields)
-
-
-_VARINT, _FIXED64, _LENGTH = 0, 1, 2

@@ -3,94 +3,54 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
+from msgspec import Meta
 
-from rebat.campaign.store import OVERVIEW
-from rebat.console.output import print_remarks
+from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
-from rebat.core.files import write_text
 from rebat.core.jobs import Workload
-from rebat.library.advice.answer import AnsweredQuestion
-from rebat.library.advice.answers import answers
-from rebat.library.advice.compared import notes_on_waits
-from rebat.library.advice.design import NONE, YOUNG_DALY, AdvisedSite, site_of
-from rebat.library.advice.losses import RecordedLosses
-from rebat.library.advice.owners import owners_of
-from rebat.library.advice.page import assumptions, report_of
-from rebat.library.advice.rounds import gather
-from rebat.library.remarks import of_findings, of_partitions, of_record_end
 from rebat.library.signatures import lists, options_in
-from rebat.library.workloads import LoadedWorkload, as_file, load_workload
-from rebat.models.failures.recorded import Recorded
-from rebat.report.parts import html, markdown
-from rebat.results.intervals import FEWEST
 from rebat.runs.options import FailureOptions, ScenarioOptions
-from rebat.runs.staging import check_without_checkpoints
 
-PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
-"""Files that an advice writes."""
-
-
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `advise`: the answers to six questions.
-
-    Attributes
-    ----------
-    answers
-        For each question: its text, a sentence, whether it is answered, and the numbers.
-    checkpoints
-        The checkpoints of the jobs today.
-    recorded
-        What failures cost in the recorded schedule (`RecordedLosses`), or None.
-    assumed
-        The assumptions of the simulations.
-    page
-        The file of the page.
-    """
-
-    workload: str
-    sha256: str
-    nodes: int
-    policy: str
-    mtbf_s: float
-    seeds: int
-    runs: int
-    checkpoints: str
-    recorded: RecordedLosses | None
-    answers: list[AnsweredQuestion]
-    assumed: list[str]
-    page: Path
-
-    @property
-    def text(self) -> str:
-        """The questions and answers, one per line."""
-        return "\n".join(f"{answer.question} {answer.sentence}" for answer in self.answers)
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return self.page.read_text(encoding="utf-8")
+if TYPE_CHECKING:
+    from rebat.library.advice.advised import Advice
 
 
-@lists(
-    [
-        *options_in(ScenarioOptions, "checkpoint_cost", "recovery_cost", "nodes", "cores_per_node"),
-    ]
-)
+@lists(options_in(ScenarioOptions, "checkpoint_cost", "recovery_cost", "nodes", "cores_per_node"))
 def advise(
     workload: Workload | str | Path,
     *,
     failures: FailureOptions,
-    policy: str = "easy",
-    past: str | Path | None = None,
-    checkpoints: str | Path = NONE,
-    minutes: float = 10.0,
-    most_seeds: int = 30,
-    workers: int | None = None,
+    policy: Annotated[
+        str,
+        "-p",
+        "--policy",
+        "Policy that is most similar to the cluster's current scheduler.",
+        extra(values="policy"),
+    ] = "easy",
+    past: Annotated[
+        str | Path | None,
+        "Recorded schedule of these jobs, written by 'rebat workload import --schedule'. The work"
+        " that failures destroyed is computed from it.",
+        extra(file="folder"),
+    ] = None,
+    checkpoints: Annotated[
+        str | PathLike[str],
+        "Checkpoints that the jobs write today. none: no job. young-daly: all jobs, at their "
+        "Young/Daly periods. FILE: a CSV file with the columns user, queue or job, and period, "
+        "cost, recovery; jobs without a row write no checkpoints.",
+        extra(metavar="none|young-daly|FILE"),
+    ] = "none",
+    minutes: Annotated[
+        Annotated[float, Meta(gt=0)],
+        "Maximum time for simulations. Seeds are added until the intervals are narrow, or until "
+        "this time is over.",
+    ] = 10.0,
+    most_seeds: Annotated[Count, "--seeds", "Maximum number of seeds."] = 30,
+    workers: Annotated[Count | None, "Number of workers (default: one per core)."] = None,
     out: str | Path = "advice",
     **options: Any,
 ) -> Advice:
@@ -131,12 +91,17 @@ def advise(
     PolicyError
         If a run fails.
     """
+    from rebat.library.advice.advised import advised
     from rebat.library.run import scenario_options_of
+    from rebat.library.workloads import as_file, load_workload
 
     if "checkpoint" in options:
         raise InputError("is not an option of advise", "checkpoint", "checkpoints=...")
-    loaded = _with_file(workload, Path(out))
-    scenario = scenario_options_of(failures, {"checkpoint": YOUNG_DALY, **options})
+    if isinstance(workload, Workload):
+        loaded = as_file(workload, Path(out))
+    else:
+        loaded = load_workload(workload)
+    scenario = scenario_options_of(failures, {"checkpoint": "young-daly", **options})
     return advised(
         loaded,
         scenario,
@@ -148,70 +113,3 @@ def advise(
         workers=workers,
         out=Path(out),
     )
-
-
-def advised(
-    workload: LoadedWorkload,
-    options: ScenarioOptions,
-    *,
-    policy: str,
-    past: Path | None,
-    checkpoints: str,
-    minutes: float,
-    most_seeds: int,
-    workers: int | None,
-    out: Path,
-) -> Advice:
-    """Simulate, answer, and write the page and the numbers to ``out``."""
-    if minutes <= 0:
-        raise InputError(f"is {minutes:g}", "minutes", "more than 0")
-    check_without_checkpoints(workload)
-    if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
-        raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
-    site = site_of(workload, policy, options, checkpoints=checkpoints, past=past, folder=out)
-    print_remarks([*of_findings(workload), *of_partitions(workload)])
-    if options.mtbf_s is None:
-        _note_end(site)
-    evidence = gather(site, out, minutes, most_seeds, workers)
-    print_remarks(notes_on_waits(site, evidence.runs))
-    owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))
-    answered = answers(site, evidence, owners)
-    report = report_of(site, evidence, answered, owners)
-    write_text(out / PAGE, html(report))
-    write_text(out / TEXT, markdown(report))
-    advice = Advice(
-        workload=workload.name,
-        sha256=workload.sha256,
-        nodes=site.n_nodes,
-        policy=policy,
-        mtbf_s=site.mtbf_s,
-        seeds=evidence.n_seeds,
-        runs=evidence.n_runs,
-        checkpoints=checkpoints,
-        recorded=site.recorded,
-        answers=answered,
-        assumed=assumptions(site),
-        page=out / PAGE,
-    )
-    record = {
-        key: value
-        for key, value in msgspec.to_builtins(advice, enc_hook=str).items()
-        if key != "page"
-    }
-    write_text(out / RECORD, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
-    return advice
-
-
-def _note_end(site: AdvisedSite) -> None:
-    """Print a note if the failure record may end before the last submission."""
-    law = site.options.failure_law()
-    if isinstance(law, Recorded):
-        file, length_s = str(Path(law.file).name), law.length_s
-        remarks = of_record_end(file, site.mtbf_s, length_s, site.workload, 0.0, "--mtbf")
-        print_remarks(remarks)
-
-
-def _with_file(workload: Workload | str | Path, out: Path) -> LoadedWorkload:
-    if isinstance(workload, Workload):
-        return as_file(workload, out)
-    return load_workload(workload)

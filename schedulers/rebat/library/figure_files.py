@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from rebat.core.declared import extra
 from rebat.core.errors import InputError, unknown_name
 from rebat.library.checks import error_at
 from rebat.results.measures.summary import parse_window
@@ -19,22 +20,25 @@ if TYPE_CHECKING:
 
 
 class FigureFiles(msgspec.Struct, frozen=True):
-    """Settings of the figures.
+    """Settings of the figures."""
 
-    Attributes
-    ----------
-    drawn
-        Whether figures are written.
-    gantt
-        Time window of gantt.png (default: from 0 to the end of the last job).
-    flagship
-        Id of the job of flagship.png. By default, this is the job that used the most node time, and
-        the figure is drawn only if failures have causes or recoveries have stages.
-    """
-
-    drawn: bool = False
-    gantt: str | None = None
-    flagship: str | None = None
+    drawn: Annotated[
+        bool,
+        "--figures",
+        "Also draw flows.png, utilisation.png and gantt.png. If failures have causes or recoveries "
+        "have stages, also draw flagship.png. With several seeds, draw only ratios.png, which "
+        "compares the policies.",
+    ] = False
+    gantt: Annotated[
+        str | None,
+        "With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).",
+    ] = None
+    flagship: Annotated[
+        str | None,
+        "With --figures: job of flagship.png, a time line of attempts, recoveries and effective "
+        "training time (default: the job that used the most node time).",
+        extra(metavar="JOB"),
+    ] = None
 
     def check(self, single: bool, dashes: str, expected: str) -> None:
         """Check the settings before the simulation.

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
-from rebat.results.metric import name_of
-from rebat.runs.seeds import Narrow, check_metric
+
+if TYPE_CHECKING:
+    from rebat.runs.seeds import Narrow
 
 DEFAULT_SEEDS = 10
 """Initial number of seeds if ``until_width`` is set but ``seeds`` is not."""
@@ -18,10 +20,27 @@ DEFAULT_SEEDS = 10
 class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options for several seeds. If no option is set, each policy runs with one seed."""
 
-    seeds: int | None = None
-    until_width: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    until_metric: str | None = None
-    workers: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    seeds: Annotated[
+        Annotated[int, msgspec.Meta(ge=2)] | None,
+        "Number of seeds, starting at --seed. For each seed, all policies have the same failures; "
+        "results are means with 95 % intervals. With --until-width: the initial number of seeds "
+        "(default: 10).",
+    ] = None
+    until_width: Annotated[
+        Annotated[float, msgspec.Meta(gt=0)] | None,
+        "Add seeds (up to 1,000) until the relative width of the confidence interval is at most "
+        "this value, like 0.02. With several policies, rebat checks the intervals of the ratios to "
+        "the first policy. With one policy, rebat checks the interval of the mean.",
+    ] = None
+    until_metric: Annotated[
+        str | None,
+        "With --until-width: metric whose interval must reach this width (default: "
+        "useful_utilisation). Use a name from comparison.csv, like flow_mean_s:all.",
+        extra(values="metric"),
+    ] = None
+    workers: Annotated[Count | None, "With --seeds: number of workers (default: one per core)."] = (
+        None
+    )
 
     @property
     def many(self) -> bool:
@@ -34,9 +53,10 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.seeds or DEFAULT_SEEDS
 
     def check(self) -> None:
-        """Raise InputError if the number of seeds is invalid or an option has no effect."""
-        if self.seeds is not None and self.seeds < 2:
-            raise InputError(f"is {self.seeds}", "--seeds", "2 or more")
+        """Raise InputError if an option has no effect."""
+        from rebat.results.metric import name_of
+        from rebat.runs.seeds import check_metric
+
         if self.workers is not None and not self.many:
             raise InputError("has no effect", "--workers", "--seeds as well")
         if self.until_metric is not None and self.until_width is None:
@@ -49,6 +69,9 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
         Return None if the number of seeds is fixed.
         """
+        from rebat.results.metric import name_of
+        from rebat.runs.seeds import Narrow
+
         if self.until_width is None:
             return None
         return Narrow(self.until_width, name_of(self.until_metric or "useful_utilisation"))

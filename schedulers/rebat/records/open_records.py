@@ -19,14 +19,6 @@ from rebat.records.node_events import DownRow
 from rebat.records.table import Rows
 from rebat.records.values import OPEN
 
-RUNAWAY = ("next", "limit", "drop", "keep")
-"""What to do with a runaway job: end it at the next sign of life of its nodes and at its limit at
-the latest, end it at its limit, drop it, or keep it."""
-
-STALE = ("next", "drop", "keep")
-"""What to do with a stale node event: end it at the next sign of life of its node, drop it, or keep
-the node down."""
-
 RUNAWAY_LIMITS = 2.0
 RUNAWAY_S = 3600.0
 """A running job is a runaway if its run time exceeds twice its limit and one hour."""
@@ -41,7 +33,9 @@ def runaways(table: Rows, attempts: Indices) -> Indices:
 
 
 def end_runaways(table: Rows, attempts: Indices, rows: Indices, how: str) -> None:
-    """Change the end, the run time and the state of runaway attempts. ``how`` is one of `RUNAWAY`.
+    """Change the end, the run time and the state of runaway attempts.
+
+    ``how`` is a value of the option ``runaway`` of `rebat.workloads.trace.TraceOptions`.
 
     Attempts that are dropped get no run time.
     """
@@ -99,7 +93,10 @@ def open_nodes(downs: Iterable[DownRow]) -> set[str]:
 
 
 def end_stale(downs: Sequence[DownRow], stale: dict[int, StaleEvent], how: str) -> list[DownRow]:
-    """Return the down intervals after a change of stale events. ``how`` is one of `STALE`."""
+    """Return the down intervals after a change of stale events.
+
+    ``how`` is a value of `rebat.records.options.Stale`.
+    """
     if how == "keep":
         return list(downs)
     return [

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.cores import MAX_NODES
+from rebat.core.declared import Count, Machine, Seconds, declared
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.formatting import counted as several
 from rebat.core.job_table import NO_WALLTIME
@@ -26,7 +27,7 @@ from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
 from rebat.records.clock import zone_of
 from rebat.records.judge import is_finding, record_begin_s, stragglers_note
-from rebat.records.open_records import RUNAWAY, STALE
+from rebat.records.options import ZONE, Cluster, Stale
 from rebat.records.table import Problems
 from rebat.workloads.build import delay_workload
 
@@ -213,67 +214,78 @@ MISSING_WALLTIME_RULES: dict[str, Rule] = {
 
 
 class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for the import of a trace.
+    """Options for the import of a trace."""
 
-    Attributes
-    ----------
-    n_nodes : int, optional
-        Number of nodes of the machine (default: from the trace).
-    months : str or sequence of str, optional
-        Calendar months of the jobs to import, like ``"2018-11"``.
-    tz : str, optional
-        Time zone of months, and of dates without a time zone in the trace (default: UTC).
-    by : {"submit", "start"}
-        Whether the submission or the start of a job must be in one of the months.
-    first_s, last_s : float, optional
-        Import only jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
-    origin : {"first-job", "month"}
-        Time 0 of the workload. first-job: its first submission. month: midnight at the beginning of
-        the month of the first job.
-    size : {"requested", "allocated"}
-        Field that contains the number of nodes. If a job lacks this field, the other field is used.
-    cap : int, optional
-        Reduce larger jobs to this number of nodes (Du et al. 2024, section 5.2: from 49,152 to
-        49,000).
-    overrun : {"raise-walltime", "clamp", "drop", "keep"}
-        How to import jobs whose run time is at least their walltime, see ``OVERRUN_RULES``.
-    missing_walltime : {"run", "none", "drop"}
-        How to import jobs without walltime: with the run time + 1 s as walltime (run), without a
-        walltime (none), or not at all (drop).
-    max_jobs : int, optional
-        Maximum number of jobs, in order of submission. The rules for walltimes may drop some of
-        them.
-    all_jobs : bool
-        Whether to keep jobs that were submitted long before the submissions of the record begin,
-        see `rebat.records.judge.record_begin_s`. They are also kept with ``months``, ``first_s`` or
-        ``last_s``.
-    submission : {"eligible", "submitted"}
-        Submission of a job: the time from which it could start (eligible), or the time at which the
-        user submitted it. They differ for jobs with a dependency, a begin time or a hold.
-    cluster : str, optional
-        Import only the records of this cluster.
-    runaway, stale : str
-        What to do with jobs and node events that have no end, but must have ended, see
-        `rebat.records.open_records`.
-    """
-
-    n_nodes: int | None = None
-    months: str | tuple[str, ...] | list[str] | None = None
-    tz: str | None = None
-    by: str = "submit"
-    first_s: float | None = None
-    last_s: float | None = None
-    origin: str = "first-job"
-    size: str = "requested"
-    cap: int | None = None
-    overrun: str = "raise-walltime"
-    missing_walltime: str = "run"
-    max_jobs: int | None = None
-    all_jobs: bool = False
-    submission: str = "eligible"
-    cluster: str | None = None
-    runaway: str = "next"
-    stale: str = "next"
+    months: Annotated[
+        tuple[str, ...] | list[str] | str | None,
+        "--month",
+        "Keep the jobs of this month; may be repeated (default: all jobs).",
+        msgspec.Meta(extra={"metavar": "YYYY-MM"}),
+    ] = None
+    """Calendar months, like ``"2018-11"``."""
+    by: Annotated[
+        Literal["submit", "start"],
+        "With --month: whether the submission or the start of a job must be in the month.",
+    ] = "submit"
+    tz: Annotated[
+        str | None,
+        "--tz",
+        "--zone",
+        ZONE.format("UTC", "The months of --month are also in this zone."),
+    ] = None
+    n_nodes: Annotated[
+        Machine | None, "--nodes", "Number of nodes of the machine (default: from the trace)."
+    ] = None
+    size: Annotated[
+        Literal["requested", "allocated"], "Preferred field for the number of nodes of a job."
+    ] = "requested"
+    cap: Annotated[
+        Count | None, "Reduce larger jobs to this size (the node-stealing paper: 49000 on Mira)."
+    ] = None
+    overrun: Annotated[
+        Literal["raise-walltime", "clamp", "drop", "keep"],
+        "How to import jobs that ran longer than their walltime. raise-walltime: set the walltime "
+        "to run time + 1 s; clamp: shorten the run; drop: leave the job out; keep: Batsim kills "
+        "the job at its walltime.",
+    ] = "raise-walltime"
+    """A key of ``OVERRUN_RULES``."""
+    missing_walltime: Annotated[
+        Literal["run", "none", "drop"],
+        "How to import jobs without walltime. run: set the walltime to run time + 1 s; none: no "
+        "walltime; drop: leave the job out.",
+    ] = "run"
+    origin: Annotated[
+        Literal["first-job", "month"],
+        "Time 0 of the workload: the first submission, or the start of the month.",
+    ] = "first-job"
+    """month: midnight at the beginning of the month of the first job."""
+    first_s: Annotated[Seconds | None, "--first", "Keep jobs submitted from this time on."] = None
+    """In seconds since time 0, as ``last_s``."""
+    last_s: Annotated[Seconds | None, "--last", "Keep jobs submitted before this time."] = None
+    all_jobs: Annotated[
+        bool,
+        "--all",
+        "Keep jobs that were submitted long before the submissions of the record begin (default: "
+        "leave them out, unless --month, --first or --last is set).",
+    ] = False
+    """See `rebat.records.judge.record_begin_s`."""
+    submission: Annotated[
+        Literal["eligible", "submitted"],
+        "Submission of a job that could not start at first because of a dependency, a begin time, "
+        "a hold or an array limit. eligible: the time from which the job could start; submitted: "
+        "the time at which the user submitted the job.",
+    ] = "eligible"
+    cluster: Cluster | None = None
+    runaway: Annotated[
+        Literal["next", "limit", "drop", "keep"],
+        "What to do with jobs without an end that ran more than twice their limit and one hour. "
+        "next: end them at the next start of a job on their nodes, and at their limit at the "
+        "latest; limit: end them at their limit; drop: leave them out; keep: use the recorded run "
+        "time.",
+    ] = "next"
+    stale: Stale = "next"
+    max_jobs: Annotated[Count | None, "Maximum number of jobs; later jobs are left out."] = None
+    """In order of submission. The rules for walltimes may drop some of them."""
 
 
 def trace_options(options: dict[str, Any]) -> TraceOptions:
@@ -282,9 +294,9 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
         if key not in TraceOptions.__struct_fields__:
             raise unknown_name("trace option", key, TraceOptions.__struct_fields__)
     chosen = TraceOptions(**options)
-    for key, choices in _CHOICES.items():
-        if getattr(chosen, key) not in choices:
-            raise unknown_name(f"value of the option {key}:", getattr(chosen, key), choices)
+    for key, row in declared(TraceOptions).items():
+        if row.choices and getattr(chosen, key) not in row.choices:
+            raise unknown_name(f"value of the option {key}:", getattr(chosen, key), row.choices)
     for key in ("n_nodes", "cap", "max_jobs"):
         value = getattr(chosen, key)
         if value is not None and (not isinstance(value, int) or value < 1):
@@ -441,18 +453,6 @@ def _walltimes(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
         trace = MISSING_WALLTIME_RULES[options.missing_walltime](trace, missing)
     over = trace.run_s >= trace.walltime_s
     return OVERRUN_RULES[options.overrun](trace, over) if over.any() else trace
-
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "by": ("submit", "start"),
-    "origin": ("first-job", "month"),
-    "size": ("requested", "allocated"),
-    "overrun": tuple(OVERRUN_RULES),
-    "missing_walltime": tuple(MISSING_WALLTIME_RULES),
-    "submission": ("eligible", "submitted"),
-    "runaway": RUNAWAY,
-    "stale": STALE,
-}
 
 
 def _build(trace: TraceColumns, options: TraceOptions) -> Workload:

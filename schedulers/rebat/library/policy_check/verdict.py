@@ -22,12 +22,6 @@ from rebat.library.policy_check.processes import CRASHES, HANGS, Players
 from rebat.library.policy_check.rules import RULES, PolicyRule
 from rebat.library.policy_check.shrink import smallest
 
-SEEDS = 20
-"""Default number of seeds."""
-
-TIMEOUT_S = 30.0
-"""Default time limit for a run of a case, in seconds."""
-
 MOST, FEW = 300, 10
 """Maximum number of runs for shrinking a case. `FEW` applies if each run needs a new process."""
 
@@ -92,36 +86,10 @@ class PolicyCheck(msgspec.Struct):
 OnCase = Callable[[int], None]
 
 
-def check_policy(
-    policy: str,
-    *,
-    seeds: int = SEEDS,
-    skip: Collection[str] = (),
-    timeout_s: float = TIMEOUT_S,
-    on_progress: OnCase | None = None,
+def checked_policy(
+    policy: str, seeds: int, skip: Collection[str], timeout_s: float, on_progress: OnCase | None
 ) -> PolicyCheck:
-    """Test a policy with random cases, and return the result of each check.
-
-    The cases are the same in every call. The policy runs in other processes.
-
-    Parameters
-    ----------
-    policy : str
-        A name, as for `rebat.run`: ``FILE.py:CLASS``, a preset, or a preset with changed axes.
-    seeds : int
-        Number of seeds. Each seed has two cases: a random case and a stream of jobs.
-    skip : collection of str
-        Names of checks to leave out.
-    timeout_s : float
-        Time limit for a run of a case, in seconds.
-    on_progress : callable, optional
-        Called with the number of finished seeds.
-
-    Raises
-    ------
-    InputError
-        If the policy cannot be loaded, or a check is unknown.
-    """
+    """Test a policy with random cases, see `rebat.check_policy`."""
     names = [rule.name for rule in RULES]
     for name in skip:
         if name not in names:
@@ -198,7 +166,7 @@ def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
     return rule.test(players, record, usual) if rule.covers(record, usual) else ""
 
 
-def problem_in(policy: str, check: str, case: CheckCase, timeout_s: float = TIMEOUT_S) -> str:
+def problem_in(policy: str, check: str, case: CheckCase, timeout_s: float = 30.0) -> str:
     """Test a policy with one check and one case. Return the problem, or an empty text."""
     rules = {rule.name: rule for rule in RULES}
     if check not in rules:

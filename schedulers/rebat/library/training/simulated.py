@@ -21,12 +21,6 @@ from rebat.results.intervals import interval
 from rebat.results.measures.platform import platform_time
 from rebat.runs.single import Runnable, RunResult, simulate
 
-RUNS = 20
-"""Number of simulations with different failures."""
-
-FAILURES = 200
-"""Expected number of failures of a simulation."""
-
 MOST_PATTERNS = 200_000
 """Maximum number of checkpoint patterns in a simulation."""
 
@@ -67,8 +61,8 @@ class SimulatedJob(msgspec.Struct, frozen=True):
 def simulated(
     case: TrainingCase,
     seed: int = 0,
-    runs: int = RUNS,
-    failures: int = FAILURES,
+    runs: int = 20,
+    failures: int = 200,
     on_done: OnFailures = lambda done, of: None,
 ) -> SimulatedJob:
     """Simulate a case with ``runs`` seeds and ``failures`` expected failures per seed.

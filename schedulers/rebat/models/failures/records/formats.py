@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
+from rebat.core.declared import Seconds
 from rebat.core.errors import InputError, unknown_name
 from rebat.models.failures.records.mira import Maintained, mira_record
 from rebat.models.failures.records.record import Record, record_of
@@ -29,6 +30,7 @@ from rebat.records.down_table import read_down_table
 from rebat.records.fta import read_fta
 from rebat.records.lanl import read_lanl
 from rebat.records.node_events import DownRow
+from rebat.records.options import ZONE, Cluster, Stale, Strict
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,19 +39,55 @@ class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
     Options that are not set are None. Each format accepts only some of the options.
     """
 
-    system: int | None = None
-    platform: int | None = None
-    downtime_s: float | None = None
-    maintenance: Path | None = None
-    maintained: Maintained | None = None
-    zone: str | None = None
+    system: Annotated[
+        int | None, "With the format lanl: number of the system, if the record has several."
+    ] = None
+    platform: Annotated[
+        int | None, "With the format fta: number of the platform, if the table has several."
+    ] = None
+    downtime_s: Annotated[
+        Seconds | None,
+        "--downtime",
+        "With the format mira-ras: minimum duration of an outage (default: 1h). The record "
+        "contains no repair times. An outage is longer only if the messages of its event span a "
+        "longer time.",
+    ] = None
+    maintenance: Annotated[
+        Path | None,
+        "With the format mira-ras: file with the maintenance periods of the machine, START,END "
+        "per line.",
+    ] = None
+    maintained: Annotated[
+        Maintained | None,
+        "With --maintenance: what happens in a maintenance period. leave-out (default): the "
+        "machine stays up, and events that begin in the period are left out, because no job was "
+        "running. down: the entire machine is down, and all running jobs are killed.",
+    ] = None
+    zone: Annotated[
+        str | None,
+        ZONE.format(
+            "the zone of --workload, or UTC",
+            "With the format csv and Unix times: time zone of the midnight that is time 0.",
+        ),
+    ] = None
     workload: tuple[tuple[str, ...], float] | None = None
     """Node names and time 0 of the workload, in seconds since the Unix epoch."""
-    attempts: Path | None = None
-    slurmd_timeout_s: float | None = None
-    strict: bool | None = None
-    cluster: str | None = None
-    stale: str | None = None
+    attempts: Annotated[
+        Path | None,
+        "With the format sacctmgr: file with the output of sacct -P -X -D. Adds failures that have "
+        "no Slurm event but ended an attempt with NODE_FAIL. A later job on the node also ends an "
+        "event without an end (--stale).",
+    ] = None
+    slurmd_timeout_s: Annotated[
+        Seconds | None,
+        "--slurmd-timeout",
+        "With --attempts: SlurmdTimeout of the cluster (default: 5min, as in Slurm). This is the "
+        "maximum length of an outage without an event, because Slurm records an event for each "
+        "longer outage.",
+    ] = None
+    strict: Strict | None = None
+    cluster: Cluster | None = None
+    stale: Stale | None = None
     absent: tuple[DownRow, ...] = ()
     """Times in which nodes of the workload were not in service."""
 

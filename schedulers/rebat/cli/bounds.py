@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat bound``: lower bounds on a makespan, and guarantees of heuristics."""
+"""``rebat bound`` and ``rebat makespan``: lower bounds, guarantees, and makespans of job sets."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import click
 
-from rebat.cli.json_output import json_option, print_json
-from rebat.cli.types import MACHINE, WORKLOAD
+from rebat.cli.command import command
+from rebat.cli.options import AnyPath, File, Json, NewFile, WorkloadFile, print_json
+from rebat.console.progress import compiling_notice
+from rebat.core.declared import Count, Machine, Seed, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.formatting import counted, csv_line
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from rebat.core.jobs import Workload
+    from rebat.policies.makespans import MakespanRow
 
 
 class Instance(NamedTuple):
@@ -38,21 +42,19 @@ class Instance(NamedTuple):
     """Number of killed attempts of the run."""
 
 
-@click.command()
-@click.argument("workload", type=WORKLOAD)
-@click.option(
-    "--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's)."
-)
-@click.option(
-    "--failures-of",
-    type=click.Path(path_type=Path),
-    help=(
-        "Run from which to read each job's number of silent errors: its jobs.csv or its folder "
-        "(default: the silent errors in the workload)."
-    ),
-)
-@json_option
-def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: bool) -> None:
+@command()
+def bound(
+    workload: WorkloadFile,
+    *,
+    nodes: Annotated[
+        Machine | None, "Number of nodes of the machine (default: the workload's)."
+    ] = None,
+    failures_of: Annotated[
+        AnyPath | None,
+        "Run from which to read each job's number of silent errors: its jobs.csv or its folder (default: the silent errors in the workload).",
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
@@ -279,3 +281,112 @@ def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
             "from the first submission to the last end, but the ratios are not proved."
         )
     return lines
+
+
+_CHUNK = 4096
+"""Number of rows that are written in one step."""
+
+_Ratios = dict[tuple[str, str], tuple[float, int]]
+"""For each heuristic and rule: sum and number of the ratios of makespan to lower bound."""
+
+
+@command()
+def makespan(
+    files: Annotated[tuple[File, ...], extra(metavar="FILE...")],
+    *,
+    heuristics: Annotated[
+        tuple[str, ...],
+        "-H",
+        "--heuristic",
+        "Heuristic: R-LIST-0, R-LIST-1, R-LIST-<m>, R-LIST-Q, R-SHELF-B or R-SHELF-NB; may be repeated (default: the paper's five).",
+    ] = (),
+    rules: Annotated[
+        tuple[str, ...],
+        "-R",
+        "--rule",
+        "Priority rule: LPT, SPT, HPA, LPA, LA, SA, LJF or RANDOM; may be repeated (default: the paper's six rules without RANDOM).",
+    ] = (),
+    reservations: Annotated[
+        str,
+        "How R-LIST reserves nodes. paper: as in Algorithm 1. easy_head: a job that starts immediately does not use up a reservation. stale: reservations are never cancelled.",
+    ] = "paper",
+    seed: Annotated[Seed, "Seed of the rule RANDOM."] = 0,
+    threads: Annotated[Count, "Number of threads."] = 1,
+    out: Annotated[
+        NewFile | None,
+        "-o",
+        "--out",
+        "Output file, compressed if it ends in .gz (default: standard output).",
+    ] = None,
+) -> None:
+    """Compute makespans of resilient heuristics on job sets, as CSV.
+
+    Each FILE is JSON with "P" (number of processors), "jobs" and "scenarios" (RR-9296, sections 3
+    and 4). A job is an object with "p" (processors) and "t" (time). A scenario is an object with
+    "f" (the number of failed attempts of each job). The columns of the output are set, scenario,
+    heuristic, rule, makespan and lower_bound (equations 5 and 6), in the time unit of the file.
+    With -o, the command prints which heuristic and rule have the lowest mean ratio of makespan to
+    lower bound.
+
+    \b
+    Example:
+      rebat makespan sets/*.json --heuristic R-LIST-0 --rule LPT --rule LA -o makespans.csv
+    """
+    from rebat.core.files import atomic_path, write_text
+    from rebat.models.resilient import HEURISTICS
+    from rebat.policies.makespans import PAPER_RULES, makespans
+
+    ratios: _Ratios = {}
+    computed = makespans(
+        files,
+        heuristics or HEURISTICS,
+        rules or PAPER_RULES,
+        reservations=reservations,
+        seed=seed,
+        threads=threads,
+    )
+    rows = _with_ratios(computed, ratios)
+    with compiling_notice():
+        if out is None:
+            for text in _csv(rows):
+                click.echo(text, nl=False)
+        elif out.suffix == ".gz":
+            write_text(out, "".join(_csv(rows)))
+        else:
+            with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+                file.writelines(_csv(rows))
+    if out is not None:
+        if ratios:
+            click.echo(_verdict(ratios))
+        click.echo(f"makespans in {out}")
+
+
+def _with_ratios(rows: Iterable[MakespanRow], ratios: _Ratios) -> Iterator[MakespanRow]:
+    """Yield the rows, and add the ratio of each row to ``ratios``."""
+    for row in rows:
+        if row.lower_bound:
+            total, count = ratios.get((row.heuristic, row.rule), (0.0, 0))
+            ratio = row.makespan / row.lower_bound
+            ratios[row.heuristic, row.rule] = total + ratio, count + 1
+        yield row
+
+
+def _verdict(ratios: _Ratios) -> str:
+    """Return a sentence on the heuristic and rule with the lowest mean ratio."""
+    means = {pair: total / count for pair, (total, count) in ratios.items()}
+    heuristic, rule = best = min(means, key=means.__getitem__)
+    return (
+        f"lowest mean makespan: {heuristic} with {rule}, {means[best]:.3f} times the lower bound "
+        f"({ratios[best][1]} scenarios)"
+    )
+
+
+def _csv(rows: Iterable[MakespanRow]) -> Iterator[str]:
+    """Yield the table in chunks of lines. The first chunk begins with the header."""
+    from rebat.policies.makespans import MakespanRow
+
+    lines = iter(rows)
+    part: list[tuple[object, ...]] = [MakespanRow._fields, *islice(lines, _CHUNK)]
+    while part:
+        yield "".join(map(csv_line, part))
+        part = list(islice(lines, _CHUNK))

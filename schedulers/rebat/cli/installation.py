@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands about the installation: ``completion``, ``pybatsim-path`` and ``warmup``."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import click
+
+from rebat.cli.command import command
+
+
+@command()
+def completion(
+    shell: Literal["bash", "zsh", "fish"],
+) -> None:
+    """Print the completion script of a shell: bash (4.4 or later), zsh or fish.
+
+    With this script, the TAB key completes commands, options and file names. It also completes:
+
+    \b
+      policies          baseline:depth=<TAB>
+      included inputs   rebat run mira-<TAB>, --failures <TAB>, node-stealing/<TAB>
+      failure laws      --law weibull:<TAB>
+      metrics           --columns flow_<TAB>
+
+    \b
+    Put one of these lines into the file that the shell reads when it starts:
+      ~/.bashrc                    source <(rebat completion bash)
+      ~/.zshrc, after compinit     source <(rebat completion zsh)
+      ~/.config/fish/config.fish   rebat completion fish | source
+
+    A shell starts faster if it reads the script from a file. Write this file again after an update
+    of rebat:
+
+    \b
+      rebat completion bash > ~/.local/share/bash-completion/completions/rebat
+      rebat completion fish > ~/.config/fish/completions/rebat.fish
+    """
+    from rebat.cli.completion import script
+    from rebat.cli.main import COMPLETE, cli
+
+    click.echo(script(shell, cli, COMPLETE), nl=False)
+
+
+@command()
+def pybatsim_path() -> None:
+    """Print the path of the scheduler file that pybatsim 3 loads.
+
+    \b
+    Example:
+      pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'
+    """
+    from pathlib import Path
+
+    import rebat
+
+    click.echo(Path(rebat.__file__).parent / "adapters" / "rebatScheduler.py")
+
+
+@command()
+def warmup(
+    policies: tuple[str, ...] = (),
+) -> None:
+    """Compile the loop and the kernels, so that later runs are fast.
+
+    The loop is compiled for these policies (default: baseline) and all that use the same rules.
+    Steals at checkpoints, rounded numbers and the placement 'named' are compiled separately.
+
+    The machine code is stored next to the package. Without this command, a run uses the compiled
+    loop only if the loop is already compiled, or if the workload is so large that compiling it
+    saves time.
+
+    \b
+    Examples:
+      rebat warmup
+      rebat warmup baseline h211 batsched-easy authors-h211
+    """
+    from rebat.console.output import print_line
+    from rebat.library.failures import failures
+    from rebat.library.run import run
+    from rebat.policies.presets import preset
+    from rebat.sim.choose import VARIABLE, ready
+
+    names = policies or ("baseline",)
+    if not all(ready(preset(name).point) for name in names):
+        print_line("rebat: compiling the loop (about a minute) ...")
+    os.environ[VARIABLE] = "compiled"
+    try:
+        run("toy", names, failures=failures(file="toy"))
+    finally:
+        del os.environ[VARIABLE]
+    click.echo("the loop is compiled")
