@@ -15,9 +15,8 @@ from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
 from rebat.papers.common.runs_index import RunIndex, numbers_of, simulations, sweeps
 from rebat.papers.training.report import ettr_pictures
-from rebat.results.scenario import ScenarioLabel
-from rebat.runs.options import ScenarioOptions
-from rebat.runs.spec import TierCheckpoints
+from rebat.runs.labels import ScenarioLabel
+from rebat.runs.scenario import ScenarioOptions, TierCheckpoints
 from tests.campaign.builders import campaign_file, specs_of
 
 ROOT = Path(__file__).parents[2]

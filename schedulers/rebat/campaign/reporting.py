@@ -19,7 +19,7 @@ from rebat.core.files import write_text
 from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
 from rebat.papers.common.parts import Report, html, markdown
-from rebat.results.scenario import rejections
+from rebat.runs.labels import rejections
 from rebat.runs.simulating import NAME
 
 

@@ -19,12 +19,10 @@ from rebat.papers.common.parts import Picture, Table
 from rebat.papers.simulations import gather, maker
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
-from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import COLUMNS, DETAILS
 from rebat.runs.simulating import NAME, check_inputs, in_threads, simulate_run, units
 from rebat.runs.single import RUN_FILES, simulate, write_run
-from rebat.runs.spec import RunSpec
-from rebat.runs.unit import Unit
+from rebat.runs.unit import RunSpec, Unit, scheduler_of
 from rebat.workloads.generate import synthetic
 
 

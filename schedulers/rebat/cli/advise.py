@@ -105,7 +105,7 @@ def advise(
     from rebat.library.advise import RECORD, advised
     from rebat.library.checks import check_options
     from rebat.library.workloads import load_workload
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
     options = ScenarioOptions(**scenario, checkpoint="young-daly")
     check_options(options, used_options())

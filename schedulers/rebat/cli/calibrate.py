@@ -75,7 +75,7 @@ def calibrate(
     from rebat.library.calibration.design import POLICIES
     from rebat.library.checks import check_options
     from rebat.library.workloads import load_workload
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
     options = ScenarioOptions(**scenario)
     check_options(options, used_options())

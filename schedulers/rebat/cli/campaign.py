@@ -87,7 +87,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
     """
     from rebat.campaign.run import run_campaign
     from rebat.campaign.store import TABLE
-    from rebat.results.scenario import rejections
+    from rebat.runs.labels import rejections
 
     if options["address"] is not None and options["executor"] != "dask":
         raise InputError("has no effect without Dask", "--address", "--executor dask as well")

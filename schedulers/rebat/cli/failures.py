@@ -55,7 +55,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
     scenario = ScenarioOptions(**options)
     check_options(scenario, used_options())

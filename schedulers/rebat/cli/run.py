@@ -14,7 +14,7 @@ from rebat.cli.completing import complete_metric, complete_metrics, complete_pol
 from rebat.cli.effects import used_options
 from rebat.cli.engine_option import engine_option
 from rebat.cli.json_output import json_option, print_json, reject_with_json
-from rebat.cli.scenario_options import LAW, PREPARATION, scenario_options, with_options
+from rebat.cli.scenario_options import LAW, PREPARATION, RUN, scenario_options, with_options
 from rebat.cli.types import (
     FOLDER,
     NODES,
@@ -76,13 +76,7 @@ SEED_OPTIONS = (
     "horizon",
     "begin",
     *PREPARATION,
-    "operations",
-    "nodes",
-    "window",
-    "select",
-    "walltime_kills",
-    "max_attempts",
-    "accounting",
+    *RUN,
 )
 @click.option(
     "--columns",
@@ -185,8 +179,8 @@ def run(
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
     from rebat.results.files.tables import check_format
-    from rebat.runs.comparing import failure_lines
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
+    from rebat.runs.single import failure_lines
 
     if as_json:
         reject_with_json("all_metrics")

@@ -11,11 +11,11 @@ import click
 
 from rebat.cli.completing import complete_law, complete_law_name
 from rebat.cli.types import DURATION, EVENTS, FILE, MACHINE, FiniteRange
-from rebat.core.declared import Declared, declared
+from rebat.core.declared import Declared
 from rebat.core.errors import InputError
 from rebat.core.units import exact
 from rebat.models.failures.law import Law
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import OPTIONS, grouped
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -49,29 +49,14 @@ class LawCommand(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}".rstrip() + "\n")
 
 
-LAW = (
-    "law",
-    "mtbf",
-    "downtime",
-    "model",
-    "cores_per_node",
-    "failure_group",
-    "cascade",
-    "cascade_window",
-    "cascade_within",
-)
+LAW = grouped("law", "nodes", "correlation")
 """Options of a failure law, including the short form of the most common law."""
 
-PREPARATION = (
-    "checkpoint",
-    "tiers",
-    "checkpoint_cost",
-    "recovery_cost",
-    "checkpoint_rounding",
-    "silent_errors",
-    "silent_error_probability",
-)
+PREPARATION = grouped("preparation")
 """Options that add checkpoints and silent errors to a workload."""
+
+RUN = grouped("run")
+"""Options of the machine and of what is measured."""
 
 
 def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
@@ -79,8 +64,7 @@ def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
 
     ``helps`` replaces the help texts of options whose meaning is narrower in this command.
     """
-    options = declared(ScenarioOptions)
-    return with_options([_option(options[name], helps.get(name)) for name in names])
+    return with_options([_option(OPTIONS[name], helps.get(name)) for name in names])
 
 
 def _option(option: Declared, help: str | None) -> Callable[[Command], Command]:

@@ -19,7 +19,7 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
 SHARE = FiniteRange(min=0, max=1)
 
@@ -172,15 +172,15 @@ def prepare(file: Path, out: Path, drop_checkpoints: bool, **options: Any) -> No
     """
     import msgspec
 
-    from rebat.library.checks import check_preparation
+    from rebat.library.checks import check_options
     from rebat.library.remarks import of_checkpoints
     from rebat.models.checkpoint import without_checkpoints
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.staging import has_checkpoints, prepared
     from rebat.workloads.load import load_workload, save_workload
 
     scenario = ScenarioOptions(**options)
-    check_preparation(scenario, used_options())
+    check_options(scenario, used_options(), preparing=True)
     original = load_workload(file)
     loaded, notes = original, list[str]()
     if drop_checkpoints:

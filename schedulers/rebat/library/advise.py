@@ -21,13 +21,14 @@ from rebat.library.advice.losses import RecordedLosses
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
 from rebat.library.advice.rounds import gather
+from rebat.library.failures import Failures
 from rebat.library.remarks import of_findings, of_partitions, of_record_end
 from rebat.library.signatures import lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.recorded import Recorded
 from rebat.papers.common.parts import html, markdown
 from rebat.results.intervals import FEWEST
-from rebat.runs.options import FailureOptions, ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import check_without_checkpoints
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
@@ -84,7 +85,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 def advise(
     workload: Workload | str | Path,
     *,
-    failures: FailureOptions,
+    failures: Failures,
     policy: str = "easy",
     past: str | Path | None = None,
     checkpoints: str | Path = NONE,
@@ -100,7 +101,7 @@ def advise(
     ----------
     workload : Workload, str or Path
         The recorded jobs.
-    failures : FailureOptions
+    failures : Failures
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     policy : str
         The policy that represents the cluster's current scheduler.

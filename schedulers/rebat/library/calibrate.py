@@ -23,11 +23,12 @@ from rebat.library.calibration.partitions import separate_parts, simulated_in_pa
 from rebat.library.calibration.record import read_use, read_waits
 from rebat.library.calibration.verdict import Verdict, verdict_of
 from rebat.library.checks import error_at
+from rebat.library.failures import Failures
 from rebat.library.remarks import of_findings
 from rebat.library.workloads import LoadedWorkload, load_workload
 from rebat.papers.common.parts import Report, html, markdown
 from rebat.policies.presets import schedulers
-from rebat.runs.options import FailureOptions, ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 
 PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
 """Files of a calibration."""
@@ -80,7 +81,7 @@ def calibrate(
     past: str | Path,
     policies: str | Sequence[str] = design.POLICIES,
     *,
-    failures: FailureOptions | None = None,
+    failures: Failures | None = None,
     workers: int | None = None,
     **options: Any,
 ) -> Calibration:
@@ -94,7 +95,7 @@ def calibrate(
         The recorded schedule of these jobs, written by ``rebat workload import --schedule``.
     policies : str, or several of them
         Policies to simulate. The nearest four are also simulated with fewer nodes.
-    failures : FailureOptions, optional
+    failures : Failures, optional
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     workers : int, optional
         Number of workers (default: one per core).

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from rebat.core.formatting import counted
 from rebat.papers.common.parts import Picture, ReportMaker, Table
-from rebat.runs.spec import RunSpec
-from rebat.runs.unit import Unit
+from rebat.runs.unit import RunSpec, Unit
 
 USUAL = "runs"
 """The default report."""

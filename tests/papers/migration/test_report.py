@@ -28,7 +28,7 @@ from rebat.papers.migration.runs import DERIVED, MigrationCase, Runs, case_of, i
 from rebat.papers.migration.tables import printed_text
 from rebat.policies.presets import preset
 from rebat.results.intervals import ANY_SEED, Interval, narrow
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.workloads.generate import generator
 from tests.campaign.builders import campaign_of

@@ -34,7 +34,7 @@ from rebat.results.intervals import (
     relative,
     spread,
 )
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from tests.campaign.builders import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import pytest
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.replacement.runs import DERIVED, case_of
 from rebat.papers.replacement.spares import judgements, spare_nodes, tables
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 
 POOL = "sa:react=replacement,steps=idle+wait"
 STATIC = "sa:malleable=fixed,react=replacement,steps=local+wait"

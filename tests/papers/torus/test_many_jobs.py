@@ -18,7 +18,7 @@ from rebat.papers.torus.many_jobs import busiest, judgements
 from rebat.policies.presets import preset
 from rebat.results.intervals import interval, minus
 from rebat.results.measures.platform import free_steps
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from tests.campaign.builders import campaign_of
 from tests.scenarios import fails, machine

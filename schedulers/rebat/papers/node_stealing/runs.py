@@ -17,7 +17,7 @@ from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing import published
 from rebat.results import intervals
 from rebat.results.intervals import BySeed, Interval, interval, minus
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 
 HOUR = 3600.0
 ALIASES = {"sfsj": "h111", "conservative": "baseline", "authors-sfsj": "authors-h111"}

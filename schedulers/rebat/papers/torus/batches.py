@@ -12,7 +12,7 @@ from rebat.core.errors import InputError
 from rebat.papers.common.runs_index import Index, Row
 from rebat.papers.torus.published import JOBS, TORUS, Trace
 from rebat.results.intervals import BySeed, Interval
-from rebat.results.scenario import read_results
+from rebat.runs.labels import read_results
 
 HOUR_S = 3600.0
 LISTS = ("16", "aligned", "all")
