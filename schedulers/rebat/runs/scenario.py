@@ -158,87 +158,29 @@ def _of_attempts(most: int) -> str:
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a scenario that a run uses unchanged."""
 
-    nodes: Annotated[
-        Nodes | None,
-        option(
-            "run",
-            "Number of nodes of the machine (default: the workload's).",
-            label=_of_nodes,
-            added=0,
-            machine=True,
-        ),
-    ] = None
-    cores_per_node: Annotated[
-        Count,
-        option(
-            "nodes",
-            "Treat the machine's nodes as cores and group every N consecutive cores into one "
-            "node. Cores of a node fail and drain together. Failure laws and operations apply to "
-            "nodes, not to cores.",
-            label="{} cores per node",
-            added=0,
-        ),
-    ] = 1
-    window: Annotated[
-        str,
-        option(
-            "run",
-            "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 "
-            "to 30 if the workload spans a month (as in the node-stealing paper), otherwise the "
-            "entire run.",
-            label="window {}",
-            label_last=True,
-            added=0,
-            measured=True,
-        ),
-    ] = "auto"
-    select: Annotated[
-        str,
-        option(
-            "run",
-            "Jobs whose flow is measured. all: every job. FIRST:LAST:count, like 0.2:0.8:count: "
-            "leave out the first 20 % and the last 20 % of the jobs in order of submission (as in "
-            "the node-stealing paper). FIRST:LAST:time, like 0.2:0.8:time: leave out the jobs of "
-            "the first 20 % and the last 20 % of the submission period (as in the program of its "
-            "authors). auto: 0.2:0.8:count if the workload spans a month, otherwise all.",
-            label="jobs {}",
-            label_last=True,
-            added=0,
-            measured=True,
-        ),
-    ] = "auto"
-    walltime_kills: Annotated[
-        WalltimeKills,
-        option(
-            "run",
-            "Whether work of jobs killed at their walltime counts as useful or wasted.",
-            label="work of jobs killed at walltime counts as useful",
-            added=4,
-            measured=True,
-        ),
-    ] = "wasted"
-    max_attempts: Annotated[
-        Count,
-        option(
-            "run",
-            "Number of interruptions by failures after which a job ends as failed.",
-            label=_of_attempts,
-            added=6,
-            blank=True,
-        ),
-    ] = MAX_ATTEMPTS
-    accounting: Annotated[
-        Accounting,
-        option(
-            "run",
-            "Which checkpoints count as checkpoint time. exact: all checkpoints. program: only "
-            "checkpoints that end full periods, as in the program of the node-stealing authors; "
-            "a closing checkpoint counts as useful time.",
-            label="checkpoint accounting of the program",
-            added=5,
-            measured=True,
-        ),
-    ] = "exact"
+    # fmt: off
+    nodes: Annotated[Nodes | None, option("run",
+        "Number of nodes of the machine (default: the workload's).",
+        label=_of_nodes, added=0, machine=True)] = None
+    cores_per_node: Annotated[Count, option("nodes",
+        "Treat the machine's nodes as cores and group every N consecutive cores into one node. Cores of a node fail and drain together. Failure laws and operations apply to nodes, not to cores.",
+        label="{} cores per node", added=0)] = 1
+    window: Annotated[str, option("run",
+        "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 to 30 if the workload spans a month (as in the node-stealing paper), otherwise the entire run.",
+        label="window {}", label_last=True, added=0, measured=True)] = "auto"
+    select: Annotated[str, option("run",
+        "Jobs whose flow is measured. all: every job. FIRST:LAST:count, like 0.2:0.8:count: leave out the first 20 % and the last 20 % of the jobs in order of submission (as in the node-stealing paper). FIRST:LAST:time, like 0.2:0.8:time: leave out the jobs of the first 20 % and the last 20 % of the submission period (as in the program of its authors). auto: 0.2:0.8:count if the workload spans a month, otherwise all.",
+        label="jobs {}", label_last=True, added=0, measured=True)] = "auto"
+    walltime_kills: Annotated[WalltimeKills, option("run",
+        "Whether work of jobs killed at their walltime counts as useful or wasted.",
+        label="work of jobs killed at walltime counts as useful", added=4, measured=True)] = "wasted"
+    max_attempts: Annotated[Count, option("run",
+        "Number of interruptions by failures after which a job ends as failed.",
+        label=_of_attempts, added=6, blank=True)] = MAX_ATTEMPTS
+    accounting: Annotated[Accounting, option("run",
+        "Which checkpoints count as checkpoint time. exact: all checkpoints. program: only checkpoints that end full periods, as in the program of the node-stealing authors; a closing checkpoint counts as useful time.",
+        label="checkpoint accounting of the program", added=5, measured=True)] = "exact"
+    # fmt: on
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -361,172 +303,63 @@ class ScenarioOptions(Conditions, frozen=True):
     ``downtime``.
     """
 
-    law: Annotated[
-        Law | None,
-        option("law", "Failure law of the nodes, NAME:PARAMETER=VALUE,... (see the list below)."),
-    ] = None
-    failures: Annotated[
-        Path | None,
-        option(
-            "draw",
-            "Event file with the node failures (Batsim's --events). With this option, --mtbf only sets the checkpoint period.",
-            needs=(_NO_LAW,),
-            file="failure_events",
-        ),
-    ] = None
-    mtbf: Annotated[
-        Seconds | None,
-        option(
-            "law",
-            "Mean time between failures of the entire machine; short form of a law with this MTBF.",
-            needs=_OF_MTBF,
-            prepares=(Need(_YOUNG_DALY.expected, _in_periods),),
-        ),
-    ] = None
-    downtime: Annotated[
-        Seconds,
-        option(
-            "law",
-            "With --mtbf: time that a failed node stays down.",
-            needs=(_NO_LAW, *_WITH_MTBF),
-        ),
-    ] = 3600.0
-    seed: Annotated[
-        int,
-        msgspec.Meta(ge=0, le=LARGEST_SEED),
-        option(
-            "draw",
-            "Seed of the failures and silent errors; with --seeds, the first seed.",
-            prepares=(_SILENT,),
-        ),
-    ] = 0
-    model: Annotated[
-        str,
-        option(
-            "law",
-            "With --mtbf: name of the failure law.",
-            needs=(_NO_LAW, *_WITH_MTBF),
-            flags=("--model", "--failure-model"),
-        ),
-    ] = "authors"
-    horizon: Annotated[
-        Seconds | None,
-        option(
-            "draw",
-            "Draw no failure after this time (default: the end of the simulation).",
-            needs=(_DRAWN, *_WITH_MTBF),
-        ),
-    ] = None
-    begin: Annotated[
-        Seconds | None,
-        option(
-            "draw",
-            "Start the simulation at this time of the failure law or event file (default: 0). Earlier failures only set the nodes' initial uptimes.",
-            needs=(_FAILING,),
-        ),
-    ] = None
-    failure_group: Annotated[
-        Count,
-        option(
-            "correlation",
-            "Group every N consecutive nodes; all nodes of a group fail together (512: a "
-            "midplane). The MTBF is then the mean time between failures of groups.",
-            needs=(_FAILING,),
-        ),
-    ] = 1
-    cascade: Annotated[
-        Probability,
-        option(
-            "correlation",
-            "Probability P that a failure causes another failure, which can cause the next failure. On average a failure causes P/(1 - P) further failures. The MTBF does not include them.",
-            needs=(_FAILING,),
-        ),
-    ] = 0.0
-    cascade_window: Annotated[
-        Seconds,
-        option(
-            "correlation",
-            "With --cascade: maximum delay between a failure and the failure it causes.",
-            needs=_CASCADE,
-        ),
-    ] = 3600.0
-    cascade_within: Annotated[
-        Count | None,
-        option(
-            "correlation",
-            "With --cascade: every N consecutive nodes form a block, and the caused failure hits "
-            "the block of the failure that causes it (default: any node of the machine).",
-            needs=_CASCADE,
-        ),
-    ] = None
-    checkpoint: Annotated[
-        Literal["none", "young-daly", "perfect", "tiers:auto"],
-        option(
-            "preparation",
-            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly "
-            "period (see --checkpoint-rounding), and takes longer by their cost. "
-            "perfect: an interrupted job loses no work, and checkpoints cost no time. "
-            "tiers:auto: checkpoints in the storage tiers of --tiers, at their best intervals.",
-        ),
-    ] = "none"
-    tiers: Annotated[
-        str,
-        option(
-            "preparation",
-            "With --checkpoint tiers:auto: storage tiers with the times to write and to load a "
-            "checkpoint, TIER=WRITE/LOAD joined by +. Checkpoints in memory and disk survive "
-            "software failures. Checkpoints in peer also survive the failure of one node, those "
-            "in group the failure of one group of nodes. "
-            "Checkpoints in remote survive all failures. TIER=WRITE/LOAD@INTERVAL sets the "
-            "interval.",
-            needs=(_TIERS,),
-        ),
-    ] = USUAL
-    checkpoint_cost: Annotated[
-        Seconds,
-        option("preparation", "Time to write a checkpoint.", needs=(_YOUNG_DALY,), key="cost"),
-    ] = 300.0
-    recovery_cost: Annotated[
-        Seconds,
-        option(
-            "preparation",
-            "Time to read a checkpoint after an interruption.",
-            needs=(_YOUNG_DALY,),
-            key="recovery",
-        ),
-    ] = 300.0
-    checkpoint_rounding: Annotated[
-        Rounding,
-        option(
-            "preparation",
-            "How to round the number of checkpoints of a job. floor: a job shorter than its "
-            "period writes no checkpoint. ceil: every job ends with a checkpoint (equations 1 "
-            "and 2 of the node-stealing paper).",
-            needs=(_YOUNG_DALY,),
-            key="rounding",
-        ),
-    ] = "floor"
-    silent_errors: Annotated[
-        Annotated[float, msgspec.Meta(ge=0)] | None,
-        option(
-            "preparation",
-            "Draw silent errors at this rate per node and second. A job with a silent error ends as COMPLETED_FAILED; policies with silent_errors=retry run it again.",
-        ),
-    ] = None
-    silent_error_probability: Annotated[
-        Probability | None,
-        option(
-            "preparation",
-            "Draw silent errors so that a job of average area (nodes x time) has an error with this probability (q-bar of RR-9296, section 5.1).",
-        ),
-    ] = None
-    operations: Annotated[
-        Path | None,
-        option(
-            "run",
-            "File with operations of an administrator: nodes to drain and undrain, jobs to migrate, one JSON object per line (see 'rebat operations').",
-        ),
-    ] = None
+    # fmt: off
+    law: Annotated[Law | None, option("law",
+        "Failure law of the nodes, NAME:PARAMETER=VALUE,... (see the list below).")] = None
+    failures: Annotated[Path | None, option("draw",
+        "Event file with the node failures (Batsim's --events). With this option, --mtbf only sets the checkpoint period.",
+        needs=(_NO_LAW,), file="failure_events")] = None
+    mtbf: Annotated[Seconds | None, option("law",
+        "Mean time between failures of the entire machine; short form of a law with this MTBF.",
+        needs=_OF_MTBF, prepares=(Need(_YOUNG_DALY.expected, _in_periods),))] = None
+    downtime: Annotated[Seconds, option("law",
+        "With --mtbf: time that a failed node stays down.",
+        needs=(_NO_LAW, *_WITH_MTBF))] = 3600.0
+    seed: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SEED), option("draw",
+        "Seed of the failures and silent errors; with --seeds, the first seed.",
+        prepares=(_SILENT,))] = 0
+    model: Annotated[str, option("law",
+        "With --mtbf: name of the failure law.",
+        needs=(_NO_LAW, *_WITH_MTBF), flags=("--model", "--failure-model"))] = "authors"
+    horizon: Annotated[Seconds | None, option("draw",
+        "Draw no failure after this time (default: the end of the simulation).",
+        needs=(_DRAWN, *_WITH_MTBF))] = None
+    begin: Annotated[Seconds | None, option("draw",
+        "Start the simulation at this time of the failure law or event file (default: 0). Earlier failures only set the nodes' initial uptimes.",
+        needs=(_FAILING,))] = None
+    failure_group: Annotated[Count, option("correlation",
+        "Group every N consecutive nodes; all nodes of a group fail together (512: a midplane). The MTBF is then the mean time between failures of groups.",
+        needs=(_FAILING,))] = 1
+    cascade: Annotated[Probability, option("correlation",
+        "Probability P that a failure causes another failure, which can cause the next failure. On average a failure causes P/(1 - P) further failures. The MTBF does not include them.",
+        needs=(_FAILING,))] = 0.0
+    cascade_window: Annotated[Seconds, option("correlation",
+        "With --cascade: maximum delay between a failure and the failure it causes.",
+        needs=_CASCADE)] = 3600.0
+    cascade_within: Annotated[Count | None, option("correlation",
+        "With --cascade: every N consecutive nodes form a block, and the caused failure hits the block of the failure that causes it (default: any node of the machine).",
+        needs=_CASCADE)] = None
+    checkpoint: Annotated[Literal["none", "young-daly", "perfect", "tiers:auto"], option("preparation",
+        "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period (see --checkpoint-rounding), and takes longer by their cost. perfect: an interrupted job loses no work, and checkpoints cost no time. tiers:auto: checkpoints in the storage tiers of --tiers, at their best intervals.")] = "none"
+    tiers: Annotated[str, option("preparation",
+        "With --checkpoint tiers:auto: storage tiers with the times to write and to load a checkpoint, TIER=WRITE/LOAD joined by +. Checkpoints in memory and disk survive software failures. Checkpoints in peer also survive the failure of one node, those in group the failure of one group of nodes. Checkpoints in remote survive all failures. TIER=WRITE/LOAD@INTERVAL sets the interval.",
+        needs=(_TIERS,))] = USUAL
+    checkpoint_cost: Annotated[Seconds, option("preparation",
+        "Time to write a checkpoint.",
+        needs=(_YOUNG_DALY,), key="cost")] = 300.0
+    recovery_cost: Annotated[Seconds, option("preparation",
+        "Time to read a checkpoint after an interruption.",
+        needs=(_YOUNG_DALY,), key="recovery")] = 300.0
+    checkpoint_rounding: Annotated[Rounding, option("preparation",
+        "How to round the number of checkpoints of a job. floor: a job shorter than its period writes no checkpoint. ceil: every job ends with a checkpoint (equations 1 and 2 of the node-stealing paper).",
+        needs=(_YOUNG_DALY,), key="rounding")] = "floor"
+    silent_errors: Annotated[Annotated[float, msgspec.Meta(ge=0)] | None, option("preparation",
+        "Draw silent errors at this rate per node and second. A job with a silent error ends as COMPLETED_FAILED; policies with silent_errors=retry run it again.")] = None
+    silent_error_probability: Annotated[Probability | None, option("preparation",
+        "Draw silent errors so that a job of average area (nodes x time) has an error with this probability (q-bar of RR-9296, section 5.1).")] = None
+    operations: Annotated[Path | None, option("run",
+        "File with operations of an administrator: nodes to drain and undrain, jobs to migrate, one JSON object per line (see 'rebat operations').")] = None
+    # fmt: on
 
     @property
     def mtbf_s(self) -> float | None:
