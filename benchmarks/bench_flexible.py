@@ -16,7 +16,7 @@ from benchmarks.__main__ import best_of
 from rebat.kernels.dependents import dependents
 from rebat.models.failures.laws import parse_law
 from rebat.policies.presets import preset
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 

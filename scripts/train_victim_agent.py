@@ -36,7 +36,7 @@ from rebat.env.environment import BatchScheduling
 from rebat.env.observation import VICTIM
 from rebat.policies.presets import scheduler
 from rebat.results.intervals import Interval, interval, marked
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import prepared, staged
 from rebat.workloads.generate import mira_like
 

@@ -32,8 +32,7 @@ from rebat.results.intervals import BySeed, Interval, any_interval, interval, sp
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.runs.labels import scenario_of
 from rebat.runs.simulating import simulate_run
-from rebat.runs.spec import RunSpec
-from rebat.runs.unit import Unit
+from rebat.runs.unit import RunSpec, Unit
 
 from . import runs as published
 from .claims import judgements

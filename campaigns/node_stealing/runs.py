@@ -12,11 +12,12 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from rebat.models.checkpoint import Accounting
 from rebat.report.parts import seeds_text
 from rebat.report.runs_index import RunIndex, Setting, simulations
 from rebat.results import intervals
 from rebat.results.intervals import BySeed, Interval, interval, minus
-from rebat.results.scenario import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, ScenarioLabel
+from rebat.runs.labels import USUAL_CHECKPOINTS, USUAL_HORIZONS_S, ScenarioLabel
 
 JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
 SYNTHETIC = "synthetic"
@@ -29,7 +30,7 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
     SYNTHETIC: (1800.0, 600.0),
 }
 
-ACCOUNTING = "program"
+ACCOUNTING: Accounting = "program"
 """How the paper counts checkpoints. Results that do not state this are assumed to do the same."""
 
 
@@ -40,7 +41,7 @@ def printed_for(setting: Setting) -> bool:
     usual = ScenarioLabel(
         "authors", mtbf_s, downtime_s, checkpoint=USUAL_CHECKPOINTS, accounting=ACCOUNTING
     )
-    actual = scenario._replace(horizon_s=None, accounting=scenario.accounting or ACCOUNTING)
+    actual = scenario.replaced(horizon_s=None, accounting=scenario.accounting or ACCOUNTING)
     unending = scenario.horizon_s in USUAL_HORIZONS_S
     return unending and workload in _SCENARIOS and actual == usual
 

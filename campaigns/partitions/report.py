@@ -44,12 +44,11 @@ from rebat.report.runs_index import (
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval, interval
 from rebat.results.measures.platform import free_steps
-from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import scenario_of
 from rebat.runs.simulating import simulate_run, workload_of
 from rebat.runs.single import RunResult
 from rebat.runs.staging import history
-from rebat.runs.unit import Unit
+from rebat.runs.unit import Unit, scheduler_of
 
 LEAD = (
     "I. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "

@@ -18,7 +18,7 @@ from rebat.models.resilient import HEURISTICS
 from rebat.report.claims import Claim
 from rebat.report.runs_index import Index, Row
 from rebat.results.intervals import Floats, Interval, Weights
-from rebat.results.scenario import read_results
+from rebat.runs.labels import read_results
 
 
 class PrintedRatio(NamedTuple):

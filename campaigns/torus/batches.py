@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rebat.core.errors import InputError
 from rebat.report.runs_index import Index, Row
 from rebat.results.intervals import BySeed, Interval
-from rebat.results.scenario import read_results
+from rebat.runs.labels import read_results
 
 Trace = tuple[float, float]
 

@@ -23,7 +23,7 @@ from rebat.campaign.run import run_campaign
 from rebat.campaign.store import MANY, Status
 from rebat.cli.main import main
 from rebat.console.progress import CampaignProgress
-from rebat.runs.spec import RunSpec
+from rebat.runs.unit import RunSpec
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 

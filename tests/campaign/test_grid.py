@@ -12,8 +12,8 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
-from rebat.runs.keys import identity
-from rebat.runs.spec import CheckpointModel, RunSpec
+from rebat.runs.scenario import CheckpointModel
+from rebat.runs.unit import RunSpec, identity
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, specs_of
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node_stealing"

@@ -16,17 +16,10 @@ from rebat.campaign.tables import write_tables
 from rebat.core.errors import InputError
 from rebat.models.failures.renewal import Authors, Poisson
 from rebat.results.metric import flat_metrics
-from rebat.runs import keys
+from rebat.runs import unit
+from rebat.runs.scenario import CheckpointModel, FailureScenario, Scenario, SilentErrors
 from rebat.runs.simulating import units
-from rebat.runs.spec import (
-    CheckpointModel,
-    FailureScenario,
-    RunSpec,
-    Scenario,
-    SilentErrors,
-    Source,
-)
-from rebat.runs.unit import Unit
+from rebat.runs.unit import RunSpec, Source, Unit
 from tests.campaign.builders import campaign_file
 
 OWNER = Owner("mine", "a.toml")
@@ -107,7 +100,7 @@ def test_a_key_changes_with_import_options(spec: RunSpec, tmp_path: Path) -> Non
 
 def test_a_key_changes_with_the_format(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(spec)
-    monkeypatch.setattr(keys, "RESULTS_FORMAT", keys.RESULTS_FORMAT + 1)
+    monkeypatch.setattr(unit, "RESULTS_FORMAT", unit.RESULTS_FORMAT + 1)
     assert key(spec) != before
 
 

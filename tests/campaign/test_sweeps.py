@@ -12,7 +12,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting, lines_of, numbers_of, sweeps
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from tests.campaign.builders import campaign_file, run_here, specs_of
 
 GRID = """

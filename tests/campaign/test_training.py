@@ -14,9 +14,8 @@ from rebat.campaign.run import run_campaign
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
 from rebat.report.runs_index import RunIndex, numbers_of, simulations, sweeps
-from rebat.results.scenario import ScenarioLabel
-from rebat.runs.options import ScenarioOptions
-from rebat.runs.spec import TierCheckpoints
+from rebat.runs.labels import ScenarioLabel
+from rebat.runs.scenario import ScenarioOptions, TierCheckpoints
 from rebat.shipped.campaigns.training.report import ettr_pictures
 from tests.campaign.builders import campaign_file, specs_of
 

@@ -21,7 +21,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.law import generate_events
-from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.staging import history
 from tests.campaign.builders import campaign_file
 from tests.models.test_failure_laws import EXAMPLES, run

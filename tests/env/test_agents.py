@@ -24,8 +24,8 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import scheduler
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import rows_csv
+from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
-from rebat.runs.spec import FailureScenario, Scenario
 from rebat.runs.staging import staged
 from rebat.wire.conversation import Conversation, run_remote, session_for
 from tests.scenarios import Custom, check_run, failures, machine, run, workloads

@@ -37,8 +37,7 @@ from rebat.models.failures.renewal import Renewal
 from rebat.report.runs_index import RunIndex
 from rebat.results.intervals import Interval
 from rebat.runs.labels import scenario_of
-from rebat.runs.options import ScenarioOptions
-from rebat.runs.spec import CheckpointModel
+from rebat.runs.scenario import CheckpointModel, ScenarioOptions
 from tests.library.slurm_site import Truth, write_site
 
 OPTIONS = ScenarioOptions(mtbf=1800.0, downtime=600.0, checkpoint="young-daly")

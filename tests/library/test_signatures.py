@@ -10,7 +10,7 @@ import pytest
 import rebat
 from rebat.core.errors import InputError
 from rebat.library.run import OPTIONS
-from rebat.runs.options import FailureOptions, ScenarioOptions
+from rebat.runs.scenario import OF_FAILURES, ScenarioOptions
 
 
 def parameters(function) -> dict[str, inspect.Parameter]:
@@ -29,7 +29,7 @@ def test_run_lists_each_option_with_its_default() -> None:
 
 
 def test_failures_lists_each_option() -> None:
-    names = {"file" if n == "failures" else n for n in FailureOptions.__struct_fields__}
+    names = {"file" if n == "failures" else n for n in OF_FAILURES}
     assert parameters(rebat.failures).keys() == names
 
 

@@ -25,7 +25,7 @@ from rebat.models.ettr import (
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.laws import parse_law
 from rebat.models.tiers import add_tiers, needed, parse_tiers, pattern_of
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from tests.models.test_tiers import fails
 from tests.oracles.training import end_of_tiered_job, one_job_of_levels, ratio_with_error
 from tests.scenarios import check_run, machine, run

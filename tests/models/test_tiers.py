@@ -11,7 +11,7 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import light_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.tiers import add_tiers, parse_tiers, pattern_of
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from tests.scenarios import check_run, machine, run
 from tests.session.test_hangs import story
 

@@ -17,8 +17,8 @@ from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.laws import parse_law
 from rebat.policies.presets import Preset, preset
 from rebat.results.comparison import comparison
+from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import RunResult, simulate
-from rebat.runs.spec import FailureScenario, Scenario
 from rebat.runs.staging import staged
 from tests.scenarios import check_run
 

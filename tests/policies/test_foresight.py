@@ -11,7 +11,7 @@ from rebat.models.failures.laws import parse_law
 from rebat.models.failures.per_node import WeibullNodes
 from rebat.policies.placement.hazards import Stretched, believed
 from rebat.policies.presets import preset
-from rebat.runs.spec import FailureScenario, Scenario
+from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.staging import fitted, history, staged
 from rebat.workloads.generate import generator
 

@@ -33,8 +33,8 @@ from rebat.policies.placement.hazards import FORESIGHTS, Ageing
 from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
 from rebat.policies.presets import preset
+from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
-from rebat.runs.spec import FailureScenario, Scenario
 from rebat.runs.staging import staged
 from tests.oracles.boxes import all_boxes
 from tests.scenarios import Custom, check_run, fails, machine

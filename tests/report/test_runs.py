@@ -16,7 +16,7 @@ from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting, pooled, simulations
 from rebat.report.usual import METRICS, labels_of, n_of
 from rebat.results.intervals import interval, marked, mean_of_ratios
-from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
+from rebat.runs.labels import SCENARIO_COLUMNS, USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.shipped.campaigns.node_stealing.differences import counterpart, gain, parsed
 from tests.campaign.builders import campaign_file, run_here
 
@@ -94,7 +94,7 @@ def test_settings_are_called_by_their_grids() -> None:
     assert labels_of(same) == (f"june, {hour.label}", ["one", "two"])
     months = [Setting("one", "june", hour), Setting("one", "march", hour)]
     assert labels_of(months) == (hour.label, ["one: june", "one: march"])
-    costs = [hour._replace(checkpoint=f"Young/Daly (cost {cost}, ceil)") for cost in ("1 s", "9 s")]
+    costs = [hour.replaced(checkpoint=f"Young/Daly (cost {cost}, ceil)") for cost in ("1 s", "9 s")]
     _, labels = labels_of([Setting("one", "june", scenario) for scenario in costs])
     assert labels == [
         f"one: checkpoints: Young/Daly (cost {cost}, ceil)" for cost in ("1 s", "9 s")
@@ -138,7 +138,7 @@ def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> RunIndex[str
     """Return the index of runs with (policy, workload, seed, value)."""
     table = pd.DataFrame(rows, columns=["policy", "workload", "seed", "value"])
     table = table.assign(kind="simulation", grid="g", metric="useful_utilisation", size_class=None)
-    for name in ScenarioLabel._fields:
+    for name in SCENARIO_COLUMNS:
         table[name] = None
     table.to_parquet(folder / "results.parquet")
     return index(folder / "results.parquet")

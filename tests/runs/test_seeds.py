@@ -15,9 +15,9 @@ from rebat.core.errors import InputError
 from rebat.results.comparison import intervals_csv, rows, seeds_csv
 from rebat.results.intervals import relative_width
 from rebat.results.metric import name_of
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
-from rebat.runs.spec import Source
+from rebat.runs.unit import Source
 from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
 from tests.scenarios import machine

@@ -21,7 +21,7 @@ from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import read_events
 from rebat.policies.presets import preset
-from rebat.runs.spec import Scenario
+from rebat.runs.scenario import Scenario
 from rebat.runs.staging import prepared
 from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, session_for

@@ -11,45 +11,127 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import FieldInfo
 
-from rebat.campaign.grid_checkpoints import checkpoints, several
-from rebat.campaign.grid_tables import (
-    CheckpointIn,
-    FailuresIn,
-    GridIn,
-    SilentErrorsIn,
-)
 from rebat.campaign.sources import Named, check_source, sources
 from rebat.campaign.sweeps import check_values, swept
 from rebat.core.cores import check_machine
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import parse_duration
+from rebat.models.checkpoint import Rounding
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import law_named, make_law, parameters, read
 from rebat.models.operations import read_operations
 from rebat.report.kind import Document
-from rebat.runs.reading import check_keys, check_seeds, convert, distinct, nonempty, seconds
-from rebat.runs.spec import (
+from rebat.runs.reading import (
+    Duration,
+    check_keys,
+    check_seeds,
+    convert,
+    distinct,
+    nonempty,
+    seconds,
+)
+from rebat.runs.scenario import (
+    OPTIONS,
+    CheckpointModel,
+    Checkpoints,
+    Conditions,
     FailureScenario,
     OperationFile,
-    RunSpec,
+    PerfectCheckpoints,
     Scenario,
+    ScenarioOptions,
     SilentErrors,
-    Source,
+    TierCheckpoints,
 )
+from rebat.runs.unit import RunSpec, Source
+
+# ---- the tables of a grid
+
+_DEFAULTS = ScenarioOptions()
+"""The same defaults as on the command line."""
+
+
+class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table ``[grid.failures]``. It also contains the parameters of the law.
+
+    For ``group`` and the cascade options, see `Correlation`.
+    """
+
+    law: str | None = None
+    model: str | None = None
+    """Alternative name of ``law``."""
+    file: str | None = None
+    """Event file, for the law ``trace``."""
+    seeds: list[int] | Literal["workload"] | None = None
+    """Seeds of the failures. If 'workload', each workload's own seed is used."""
+    horizon: Duration | None = None
+    begin: Duration = 0
+    group: int = _DEFAULTS.failure_group
+    cascade: float = _DEFAULTS.cascade
+    cascade_window: Duration = _DEFAULTS.cascade_window
+    cascade_within: int = 0
+
+
+class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table ``[grid.checkpoint]``. The default MTBF is the MTBF of the failures.
+
+    Durations and tiers can have several values. The model 'perfect' has no other parameters.
+    """
+
+    model: Literal["none", "young-daly", "perfect", "tiers:auto"] = "young-daly"
+    tiers: str | list[str] = _DEFAULTS.tiers
+    cost: Duration | list[Duration] = _DEFAULTS.checkpoint_cost
+    recovery: Duration | list[Duration] = _DEFAULTS.recovery_cost
+    rounding: Rounding = _DEFAULTS.checkpoint_rounding
+    mtbf: Duration | list[Duration] | None = None
+
+
+class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table ``[grid.silent_errors]``. Each rate or probability runs with each failure seed.
+
+    ``seeds`` is used only if no failures are drawn at random.
+    """
+
+    rate: float | list[float] | None = None
+    probability: float | list[float] | None = None
+    seeds: list[int] | None = None
+
+
+class GridIn(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table ``[[grid]]``: all combinations of workloads, policies and failures."""
+
+    name: str
+    workloads: list[str]
+    policies: list[str]
+    failure_free: list[str] = []  # noqa: RUF012
+    """Policies to run without failures and silent errors, once with each checkpoint model."""
+    failure_free_checkpoints: bool = True
+    """Whether the runs of ``failure_free`` policies have checkpoints."""
+    sweep: dict[str, list[Any]] = {}  # noqa: RUF012
+    """Values for the names in braces in policies (see `sweeps`)."""
+    failures: dict[str, Any] | None = None
+    checkpoint: CheckpointIn | None = None
+    silent_errors: SilentErrorsIn | None = None
+    operations: str | None = None
+    nodes: int | list[int] | None = None  # type: ignore[assignment]
+
 
 _FAILURES = FailuresIn.__struct_fields__
+
+
+# ---- expansion
 
 
 def runs(document: Document) -> list[RunSpec]:
     """Check all names, and return the runs of all grids in the order of the file.
 
-    If a run is in several grids, it has the same key in each (see `keys`) and is executed once.
+    If a run is in several grids, it has the same key in each (see `unit`) and is executed once.
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
@@ -73,6 +155,10 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     for key, kind in inner.items():
         if isinstance(table.get(key), dict):
             check_keys(table[key], kind.__struct_fields__, f"{where}.{key}")
+    for key in ("nodes", "cores_per_node"):
+        for count in _several(table.get(key)):
+            if isinstance(count, int) and count < 1:
+                raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
     grid = convert(table, GridIn, where)
     for key in ("workloads", "policies", "failure_free"):
         distinct(getattr(grid, key), f"{where}.{key}")
@@ -82,13 +168,16 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     if not grid.workloads or not (grid.policies or grid.failure_free):
         raise InputError("has no runs", where, "workloads and policies")
     for key in ("nodes", "cores_per_node"):
-        counts = several(getattr(grid, key))
+        counts = _several(getattr(grid, key))
         nonempty(counts, f"{where}.{key}")
         for count in counts:
-            if count is not None and count < 1:
-                raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
             check_machine(count or 1, f"{where}.{key}")
     return _swept(grid, where)
+
+
+def _several(value: Any) -> list[Any]:
+    """Return the values of a parameter as a list. A single value becomes a list."""
+    return value if isinstance(value, list) else [value]
 
 
 def _swept(grid: GridIn, where: str) -> GridIn:
@@ -115,16 +204,10 @@ def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
 
 def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterator[RunSpec]:
     free = Scenario(
-        cores_per_node=grid.cores_per_node,
-        operations=_operations(grid.operations, folder, f"{where}.operations"),
-        window=grid.window,
-        select=grid.select,
-        walltime_kills=grid.walltime_kills,
-        max_attempts=grid.max_attempts,
-        accounting=grid.accounting,
+        **grid.conditions, operations=_operations(grid.operations, folder, f"{where}.operations")
     )
     named = [item for name in grid.workloads for item in workloads[name].items()]
-    for (workload, source), nodes in itertools.product(named, several(grid.nodes)):
+    for (workload, source), nodes in itertools.product(named, _several(grid.nodes)):
         free = msgspec.structs.replace(free, nodes=nodes)
         scenarios = list(_scenarios(grid, free, where, folder, source))
         base = RunSpec(
@@ -168,7 +251,7 @@ def _scenarios(
             problem = "has no effect: silent errors use the seeds of the failures"
             raise InputError(problem, f"{where}.silent_errors.seeds")
         for checkpoint, errors in itertools.product(
-            checkpoints(grid.checkpoint, failures, free.nodes, f"{where}.checkpoint"),
+            _checkpoints(grid.checkpoint, failures, free.nodes, f"{where}.checkpoint"),
             _silent_errors(silent, seeds, f"{where}.silent_errors"),
         ):
             yield msgspec.structs.replace(
@@ -186,7 +269,7 @@ def _silent_errors(
     if len(used) != 1:
         raise InputError("needs either rate or probability", where, "one of the two")
     ((name, value),) = used.items()
-    values = value if isinstance(value, list) else [value]
+    values = _several(value)
     nonempty(values, f"{where}.{name}")
     below = 1.0 if name == "probability" else math.inf
     for number in values:
@@ -278,10 +361,101 @@ def _law(name: str, values: Mapping[str, Any], correlation: Correlation, where: 
 
 def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list[Any]:
     """Return the values of a parameter. File names are relative to the folder."""
-    values = value if isinstance(value, list) else [value]
-    parsed = [read(field, value, where) for value in values]
+    parsed = [read(field, each, where) for each in _several(value)]
     nonempty(parsed, where)
     return parsed if folder is None else [str(folder / file) for file in parsed]
+
+
+def _checkpoints(
+    checkpoint: CheckpointIn | None, scenario: FailureScenario | None, n_nodes: int | None,
+    where: str,
+) -> Sequence[Checkpoints | None]:  # fmt: skip
+    """Return the checkpoint models for all combinations of MTBF, cost and recovery.
+
+    With storage tiers, return all combinations of MTBF and tiers.
+
+    Parameters
+    ----------
+    scenario : FailureScenario, optional
+        Failures. Their MTBF is the default MTBF of the checkpoints.
+    n_nodes : int, optional
+        Number of nodes in the grid. It is needed for laws with a rate per node.
+    where : str
+        Place in the file, for errors.
+    """
+    if checkpoint is None or checkpoint.model == "none":
+        return [None]
+    _check_parameters(checkpoint, where)
+    if checkpoint.model == "perfect":
+        return [PerfectCheckpoints()]
+    mtbfs = _seconds(_mtbf(checkpoint, scenario, n_nodes, where), f"{where}.mtbf")
+    if checkpoint.model == "tiers:auto":
+        return list(_in_tiers(checkpoint, scenario, mtbfs, f"{where}.tiers"))
+    costs = _seconds(checkpoint.cost, f"{where}.cost")
+    recoveries = _seconds(checkpoint.recovery, f"{where}.recovery")
+    return [
+        CheckpointModel(mtbf_s, cost_s, recovery_s, checkpoint.rounding)
+        for mtbf_s, cost_s, recovery_s in itertools.product(mtbfs, costs, recoveries)
+    ]
+
+
+def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
+    """Raise InputError if a parameter is set, but has no effect."""
+    model, default = ScenarioOptions(checkpoint=checkpoint.model), CheckpointIn()
+    options = {option.extra.get("key", name): option.extra for name, option in OPTIONS.items()}
+    names = [name for name in CheckpointIn.__struct_fields__ if name != "model"]
+    needs = {name: (*options[name]["needs"], *options[name]["prepares"]) for name in names}
+    used = [name for name in names if all(need.holds(model) for need in needs[name])]
+    for name in (name for name in names if name not in used):
+        if getattr(checkpoint, name) == getattr(default, name):
+            continue
+        if not used:
+            problem = f"{checkpoint.model} checkpoints have no parameters"
+            raise InputError(problem, where, f'only model = "{checkpoint.model}"')
+        problem = f"has no effect on {checkpoint.model} checkpoints"
+        raise InputError(problem, f"{where}.{name}", f"only {', '.join(used)}")
+
+
+def _mtbf(
+    checkpoint: CheckpointIn, scenario: FailureScenario | None, n_nodes: int | None, where: str
+) -> Any:
+    """Return the MTBF of the machine.
+
+    The MTBF is set for the checkpoints or for the failures, or is computed from a law per node.
+    """
+    if checkpoint.mtbf is not None:
+        return checkpoint.mtbf
+    mtbf_s = scenario.mtbf_s if scenario else None
+    if mtbf_s is None and scenario and n_nodes is not None:
+        mtbf_s = scenario.law.mtbf_on(n_nodes)
+    if mtbf_s is None:
+        expected = "mtbf in checkpoint or failures; or nodes in the grid, and a law with an MTBF"
+        raise InputError(f"the {_PERIODS[checkpoint.model]} needs an MTBF", where, expected)
+    return mtbf_s
+
+
+_PERIODS = {"young-daly": "Young/Daly period", "tiers:auto": "interval of tiers"}
+
+
+def _seconds(values: Any, where: str) -> list[float]:
+    listed = [seconds(value, where) for value in _several(values)]
+    nonempty(listed, where)
+    return listed
+
+
+def _in_tiers(
+    checkpoint: CheckpointIn, scenario: FailureScenario | None, mtbfs: Sequence[float], where: str
+) -> Iterator[Checkpoints]:
+    law, texts = scenario.law if scenario else None, _several(checkpoint.tiers)
+    nonempty(texts, where)
+    for mtbf_s, text in itertools.product(mtbfs, texts):
+        try:
+            yield TierCheckpoints.under(law, text, mtbf_s)
+        except InputError as error:
+            raise error.at(where) from None
+
+
+# ---- names
 
 
 def _check_names(spec: RunSpec) -> None:

@@ -21,7 +21,7 @@ from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
 from rebat.report.kind import Kind
 from rebat.report.parts import Report, html, markdown
-from rebat.results.scenario import rejections
+from rebat.runs.labels import rejections
 from rebat.runs.simulating import NAME
 
 

@@ -21,12 +21,10 @@ from rebat.report.kind import Document, Expansion, Kind
 from rebat.report.parts import Picture, ReportMaker, Table
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
-from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import COLUMNS, DETAILS
 from rebat.runs.simulating import NAME, check_inputs, in_threads, simulate_run, units
 from rebat.runs.single import RUN_FILES, simulate, write_run
-from rebat.runs.spec import RunSpec
-from rebat.runs.unit import Unit
+from rebat.runs.unit import RunSpec, Unit, scheduler_of
 from rebat.workloads.generate import synthetic
 
 

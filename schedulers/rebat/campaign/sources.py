@@ -9,7 +9,7 @@ from typing import Any
 
 from rebat.core.errors import InputError
 from rebat.runs.reading import check_keys, check_seeds, convert, distinct, required
-from rebat.runs.spec import Source
+from rebat.runs.unit import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"

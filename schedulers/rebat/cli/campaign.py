@@ -65,7 +65,7 @@ def run(
     """
     from rebat.campaign.run import run_campaign
     from rebat.campaign.store import TABLE
-    from rebat.results.scenario import rejections
+    from rebat.runs.labels import rejections
 
     if address is not None and executor != "dask":
         raise InputError("has no effect without Dask", "--address", "--executor dask as well")

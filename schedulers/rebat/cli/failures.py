@@ -50,7 +50,7 @@ def generate(
     from rebat.library.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
     options = ScenarioOptions(**scenario, seed=seed, horizon=horizon)
     check_options(options, used_options())

@@ -12,7 +12,7 @@ import click
 
 from rebat.cli.command import Values, arguments_of, command, given_options, used_options
 from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile, print_json, reject_with_json
-from rebat.cli.scenario_options import LAW, PREPARATION, laws, scenario_options
+from rebat.cli.scenario_options import LAW, PREPARATION, RUN, laws, scenario_options
 from rebat.console.output import print_line, print_remarks, print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
@@ -47,13 +47,7 @@ def run(
             "horizon",
             "begin",
             *PREPARATION,
-            "operations",
-            "nodes",
-            "window",
-            "select",
-            "walltime_kills",
-            "max_attempts",
-            "accounting",
+            *RUN,
         ),
     ],
     columns: Annotated[
@@ -105,8 +99,8 @@ def run(
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
     from rebat.results.files.tables import check_format
-    from rebat.runs.comparing import failure_lines
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
+    from rebat.runs.single import failure_lines
 
     if engine:
         use_engine(engine)

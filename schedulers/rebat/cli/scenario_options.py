@@ -7,31 +7,16 @@ import click
 from msgspec.structs import replace
 
 from rebat.cli.command import Options, options_of
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions, grouped
 
-LAW = (
-    "law",
-    "mtbf",
-    "downtime",
-    "model",
-    "cores_per_node",
-    "failure_group",
-    "cascade",
-    "cascade_window",
-    "cascade_within",
-)
+LAW = grouped("law", "nodes", "correlation")
 """Options of a failure law, including the short form of the most common law."""
 
-PREPARATION = (
-    "checkpoint",
-    "tiers",
-    "checkpoint_cost",
-    "recovery_cost",
-    "checkpoint_rounding",
-    "silent_errors",
-    "silent_error_probability",
-)
+PREPARATION = grouped("preparation")
 """Options that add checkpoints and silent errors to a workload."""
+
+RUN = grouped("run")
+"""Options of the machine and of what is measured."""
 
 
 def scenario_options(*names: str, **helps: str) -> Options:

@@ -100,7 +100,7 @@ def serve(
     from rebat.core.folders import atomic_folder
     from rebat.library.records import comparison_record
     from rebat.policies.options import parse_options
-    from rebat.runs.comparing import folder_of
+    from rebat.runs.single import folder_of
 
     options = parse_options("{}" if options_json is None else options_json, "--options")
     if cores_per_node > 1:

@@ -166,7 +166,7 @@ def _simulate5(options: SimulateOptions) -> list[Path]:
     """Simulate as Batsim 5 does, and return the written files."""
     from rebat.engine.batsim5 import Engine5
     from rebat.models.failures.events import machine_events_in, read_event_file, read_texts
-    from rebat.runs.batsim5_files import write_batsim5_files
+    from rebat.runs.single import write_batsim5_files
     from rebat.wire.conversation import greet, run_remote
     from rebat.workloads.batsim5_json import with_failing_parts
     from rebat.workloads.load import load_workload

@@ -62,7 +62,7 @@ def advise(
     from rebat.library.advice.advised import RECORD, advised
     from rebat.library.checks import check_options
     from rebat.library.workloads import load_workload
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
     options = ScenarioOptions(**scenario, checkpoint="young-daly")
     check_options(options, used_options())
@@ -122,7 +122,7 @@ def calibrate(
     from rebat.library.calibration.design import POLICIES
     from rebat.library.checks import check_options
     from rebat.library.workloads import load_workload
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
     options = ScenarioOptions(**scenario)
     check_options(options, used_options())

@@ -19,7 +19,7 @@ from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
 
 
 @command()
@@ -160,15 +160,15 @@ def prepare(
     """
     import msgspec
 
-    from rebat.library.checks import check_preparation
+    from rebat.library.checks import check_options
     from rebat.library.remarks import of_checkpoints
     from rebat.models.checkpoint import without_checkpoints
-    from rebat.runs.options import ScenarioOptions
+    from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.staging import has_checkpoints, prepared
     from rebat.workloads.load import load_workload, save_workload
 
     options = ScenarioOptions(**scenario)
-    check_preparation(options, used_options())
+    check_options(options, used_options(), preparing=True)
     original = load_workload(file)
     loaded, notes = original, list[str]()
     if drop_checkpoints:

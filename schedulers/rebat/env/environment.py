@@ -17,7 +17,7 @@ from rebat.core.units import parse_duration, to_s
 from rebat.env.decisions import K
 from rebat.env.observation import LAYOUTS, ActionMask, Observation
 from rebat.env.rewards import Reward, reward_of
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import MEASURED, OPTIONS, ScenarioOptions
 from rebat.session.ledger import Ledger
 
 try:
@@ -34,7 +34,7 @@ MOST_EMPTY = 100
 DEFAULTS = {"mtbf": "1h", "checkpoint": "young-daly"}
 """Options whose defaults differ from those of `rebat run`."""
 
-UNUSED = ("operations", "seed", "window", "select", "walltime_kills", "accounting")
+UNUSED = {"operations", "seed"} | MEASURED
 """Options of a scenario that an environment does not support."""
 
 Workloads = WorkloadLike | Sequence[WorkloadLike]
@@ -213,7 +213,7 @@ def _listed(workload: Workloads) -> list[WorkloadLike]:
 
 def _scenario_options(options: dict[str, Any]) -> ScenarioOptions:
     """Return the options of the scenario, with the environment's defaults."""
-    names = [name for name in ScenarioOptions.__struct_fields__ if name not in UNUSED]
+    names = [name for name in OPTIONS if name not in UNUSED]
     for name in options:
         if name not in names:
             raise unknown_name("option", name, names)

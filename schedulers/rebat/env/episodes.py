@@ -27,8 +27,7 @@ from rebat.env.observation import ActionMask, Observation
 from rebat.env.rewards import Meter, Totals
 from rebat.library.workloads import load_workload
 from rebat.policies.point import Point
-from rebat.runs.options import ScenarioOptions
-from rebat.runs.spec import Scenario
+from rebat.runs.scenario import Scenario, ScenarioOptions
 from rebat.runs.staging import has_checkpoints, prepared, staged
 from rebat.session.session import Session
 

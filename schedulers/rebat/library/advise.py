@@ -12,8 +12,9 @@ from msgspec import Meta
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.library.failures import Failures
 from rebat.library.signatures import lists, options_in
-from rebat.runs.options import FailureOptions, ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 
 if TYPE_CHECKING:
     from rebat.library.advice.advised import Advice
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def advise(
     workload: Workload | str | Path,
     *,
-    failures: FailureOptions,
+    failures: Failures,
     policy: Annotated[
         str,
         "-p",
@@ -60,7 +61,7 @@ def advise(
     ----------
     workload : Workload, str or Path
         The recorded jobs.
-    failures : FailureOptions
+    failures : Failures
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     policy : str
         The policy that represents the cluster's current scheduler.

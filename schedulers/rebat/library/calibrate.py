@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rebat.core.declared import Count
-from rebat.runs.options import FailureOptions
+from rebat.library.failures import Failures
 
 if TYPE_CHECKING:
     from rebat.library.calibration.calibrated import Calibration
@@ -25,7 +25,7 @@ def calibrate(
         " and queue orders).",
     ] = None,
     *,
-    failures: FailureOptions | None = None,
+    failures: Failures | None = None,
     workers: Annotated[Count | None, "Number of workers (default: one per core)."] = None,
     **options: Any,
 ) -> Calibration:
@@ -39,7 +39,7 @@ def calibrate(
         The recorded schedule of these jobs, written by ``rebat workload import --schedule``.
     policies : str, or several of them
         Policies to simulate. The nearest four are also simulated with fewer nodes.
-    failures : FailureOptions, optional
+    failures : Failures, optional
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     workers : int, optional
         Number of workers (default: one per core).

@@ -16,7 +16,7 @@ from rebat.core.files import located
 from rebat.core.units import FOREVER_US, to_s
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of, parse_law
-from rebat.runs.options import FailureOptions
+from rebat.runs.scenario import OF_FAILURES, ScenarioOptions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,7 +25,7 @@ Duration = float | int | str
 """A duration: a number of seconds (300), or a text with units ("5min", "1h30min", "2d")."""
 
 
-class Failures(FailureOptions, frozen=True, kw_only=True):
+class Failures(ScenarioOptions, frozen=True):
     """A failure law with a seed, created by `failures`."""
 
     def outages(self, nodes: int, most: int = 1000) -> DataFrame:
@@ -112,20 +112,10 @@ def failures(
     >>> failures(mtbf="1h").outages(nodes=128, most=2).shape
     (2, 3)
     """
-    options = {
-        "mtbf": mtbf,
-        "downtime": downtime,
-        "model": model,
-        "seed": seed,
-        "horizon": horizon,
-        "begin": begin,
-        "failure_group": failure_group,
-        "cascade": cascade,
-        "cascade_window": cascade_window,
-        "cascade_within": cascade_within,
-        "failures": None if file is None else _file(file),
-    }
-    return msgspec.structs.replace(converted(options, Failures), law=_law(law))
+    values = {name: value for name, value in locals().items() if name in OF_FAILURES}
+    del values["law"]
+    values["failures"] = None if file is None else _file(file)
+    return msgspec.structs.replace(converted(values, Failures), law=_law(law))
 
 
 def _law(law: str | Law | None) -> Law | None:

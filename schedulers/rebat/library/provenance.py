@@ -20,7 +20,7 @@ from rebat.models.failures.law import Law
 from rebat.policies.own import file_of, is_own
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.presets import ALIASES, PRESETS
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 
 PROVENANCE = "provenance.json"
 """Name of the file in a results folder."""

@@ -13,8 +13,8 @@ from rebat.core.formatting import counted
 from rebat.library.node_names import node_list
 from rebat.library.result import Result
 from rebat.results.files.run_folder import RECORDED, RecordSource
-from rebat.runs.comparing import PolicyRuns
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
+from rebat.runs.single import PolicyRuns
 from rebat.workloads.recorded import RecordedSchedule, counted_attempts
 
 

@@ -22,9 +22,8 @@ from rebat.models.failures.recorded import Recorded, Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 from rebat.records.judge import MARK, is_finding
-from rebat.runs.options import FailureOptions
+from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
-from rebat.runs.spec import CheckpointModel, Checkpoints
 from rebat.sim.choose import covers, how_of, ready
 
 LATE = 0.1
@@ -51,7 +50,7 @@ class Remark(NamedTuple):
     text: str
 
 
-def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Iterator[Remark]:
+def of_input(workload: Workload, options: ScenarioOptions, n_nodes: int) -> Iterator[Remark]:
     """Yield the importer's notes, and warnings about the event file and frequent failures."""
     yield from map(_of_note, workload.notes)
     yield from of_speed(workload)

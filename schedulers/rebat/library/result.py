@@ -25,8 +25,7 @@ from rebat.results.comparison import MetricRow, Seeds, intervals_csv, rows, verd
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
-from rebat.runs.comparing import PolicyRuns, failure_lines, folder_of
-from rebat.runs.single import RunResult, write_run
+from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folder_of, write_run
 from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:

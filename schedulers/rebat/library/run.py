@@ -18,20 +18,18 @@ from rebat.core.jobs import Workload
 from rebat.library import remarks
 from rebat.library.checks import in_python, options_of_call, python_spelling
 from rebat.library.choosing import Policies
-from rebat.library.failures import Duration
+from rebat.library.failures import Duration, Failures
 from rebat.library.many import SeedOptions
 from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.signatures import lists, options_in
 from rebat.library.study import study
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
-from rebat.runs.comparing import failure_lines
-from rebat.runs.options import FailureOptions, ScenarioOptions
+from rebat.runs.scenario import OF_FAILURES, ScenarioOptions
+from rebat.runs.scenario import OPTIONS as ALL_OPTIONS
+from rebat.runs.single import failure_lines
 
-OPTIONS = (
-    "seed",
-    *(n for n in ScenarioOptions.__struct_fields__ if n not in FailureOptions.__struct_fields__),
-)
+OPTIONS = ("seed", *(name for name in ALL_OPTIONS if name not in OF_FAILURES))
 """The options of a scenario that are arguments of `run`."""
 
 
@@ -40,7 +38,7 @@ def run(
     workload: Workload | str | Path,
     policies: Policies,
     *,
-    failures: FailureOptions | None = None,
+    failures: Failures | None = None,
     checkpoint: str = "none",
     seeds: int | None = None,
     until_width: float | None = None,
@@ -61,7 +59,7 @@ def run(
     policies : str, class, or several of them
         Policy names (see ``rebat.policies()``), with axes if needed: ``"baseline:depth=easy"``.
         A custom policy is ``"FILE.py:CLASS"`` or a class.
-    failures : FailureOptions, optional
+    failures : Failures, optional
         How nodes fail, from `failures` (default: no failures).
     checkpoint : {"none", "young-daly", "perfect"}
         Like the option ``rebat run --checkpoint``.
@@ -81,10 +79,8 @@ def run(
         Whether to record the plans, like the option ``rebat run --explain``. `Result.write` writes
         them.
     **options
-        ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
-        ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
-        ``cores_per_node``, ``walltime_kills``, ``max_attempts``, ``accounting``: like the options
-        of ``rebat run``. ``seed`` is the seed of the silent errors. It is allowed only if
+        The other options of a scenario, like the options of ``rebat run`` with these names. The
+        signature lists them. ``seed`` is the seed of the silent errors. It is allowed only if
         ``failures`` is not set.
 
     Returns
@@ -154,9 +150,7 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
     raise InputError(f"is a {type(workload).__name__}", "workload", expected)
 
 
-def scenario_options_of(
-    failures: FailureOptions | None, arguments: dict[str, Any]
-) -> ScenarioOptions:
+def scenario_options_of(failures: Failures | None, arguments: dict[str, Any]) -> ScenarioOptions:
     """Return the options of a scenario.
 
     Raises
@@ -164,10 +158,10 @@ def scenario_options_of(
     InputError
         If an option is unknown, a value is invalid, or a seed has no effect.
     """
-    if failures is not None and not isinstance(failures, FailureOptions):
+    if failures is not None and not isinstance(failures, Failures):
         raise InputError(f"is {short(failures)}", "failures", "rebat.failures(...)")
     for name in arguments:
-        if name in FailureOptions.__struct_fields__ and name != "seed":
+        if name in OF_FAILURES and name != "seed":
             raise InputError("is an option of failures", name, f"rebat.failures({name}=...)")
         if name not in OPTIONS:
             raise unknown_name("option of run", name, OPTIONS)
@@ -179,5 +173,5 @@ def scenario_options_of(
     options = converted(arguments, ScenarioOptions)
     if failures is None:
         return options
-    of_failures = {name: getattr(failures, name) for name in FailureOptions.__struct_fields__}
+    of_failures = {name: getattr(failures, name) for name in OF_FAILURES}
     return msgspec.structs.replace(options, **of_failures)

@@ -13,8 +13,7 @@ from rebat.engine.jobs import ended_jobs
 from rebat.library.result import Result
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import Layout, Measures, summarise
-from rebat.runs.comparing import PolicyRuns
-from rebat.runs.single import RunResult, layout_of
+from rebat.runs.single import PolicyRuns, RunResult, layout_of
 from rebat.session.session import Session
 
 

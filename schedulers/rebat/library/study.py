@@ -17,7 +17,6 @@ from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.library import remarks
 from rebat.library.checks import (
-    OF_CORRELATIONS,
     UsedOptions,
     check_options,
     error_at,
@@ -35,11 +34,9 @@ from rebat.models.failures.laws import name_of
 from rebat.models.failures.recorded import Recorded, Trace
 from rebat.results.comparison import Seeds
 from rebat.results.measures.summary import parse_selection, parse_window
-from rebat.runs.comparing import run_each
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import OPTIONS, Scenario, ScenarioOptions, grouped
 from rebat.runs.seeds import SeedRuns, run_seeds
-from rebat.runs.single import Runnable, RunResult
-from rebat.runs.spec import Scenario
+from rebat.runs.single import Runnable, RunResult, run_each
 from rebat.runs.staging import Stage, prepared, staged
 
 
@@ -221,13 +218,11 @@ def study(
 
 
 def _plain(options: ScenarioOptions) -> dict[str, Any]:
-    values = msgspec.structs.asdict(options)
-    for name in ("nodes", "window", "select"):
-        del values[name]
+    hidden = {"nodes", "window", "select", "law"}
     if options.correlation == NONE:
-        for name in OF_CORRELATIONS:
-            del values[name]
-    law = values.pop("law")
+        hidden |= {*grouped("correlation")}
+    values = {name: getattr(options, name) for name in OPTIONS if name not in hidden}
+    law = options.law
     if law is not None:
         values["law"] = {"name": name_of(law), **law.identity()}
     for name in ("failures", "operations"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from rebat.campaign.grid_tables import CheckpointIn, FailuresIn, GridIn
+from rebat.campaign.grid import CheckpointIn, FailuresIn, GridIn
 from rebat.campaign.opening import Campaign, campaign_of
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import TABLE, Store
@@ -36,6 +36,7 @@ from rebat.report.runs_index import (
 )
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
+from rebat.runs.scenario import OPTIONS
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,11 +45,11 @@ FILE = Path("sweep.toml")
 """Name of the campaign file in the results of a sweep."""
 
 _CHECKPOINT = {
-    "checkpoint_cost": "cost",
-    "recovery_cost": "recovery",
-    "checkpoint_rounding": "rounding",
+    **{name: option.extra["key"] for name, option in OPTIONS.items() if "key" in option.extra},
     "checkpoint_mtbf": "mtbf",
 }
+"""Keys of ``[grid.checkpoint]`` for the parameters of checkpoints."""
+
 _GRID = tuple(
     name
     for name in GridIn.__struct_fields__

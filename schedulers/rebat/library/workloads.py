@@ -11,7 +11,7 @@ from rebat.core.files import file_hash, located
 from rebat.core.formatting import counted
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.units import format_duration, to_s
-from rebat.runs.spec import Source
+from rebat.runs.unit import Source
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.load import READERS
 from rebat.workloads.load import load_workload as read_file

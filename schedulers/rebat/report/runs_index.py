@@ -35,7 +35,7 @@ from rebat.results.intervals import (
     spread,
 )
 from rebat.results.measures.platform import are_comparable
-from rebat.results.scenario import ScenarioLabel, read_results, scenario_of_row
+from rebat.runs.labels import SCENARIO_COLUMNS, ScenarioLabel, read_results
 
 Where = TypeVar("Where", bound=Hashable)
 """The part of a key that compared runs have in common, such as a workload with its failures."""
@@ -146,7 +146,7 @@ _COLUMNS = (
     "grid",
     "workload",
     "policy",
-    *ScenarioLabel._fields,
+    *SCENARIO_COLUMNS,
     "metric",
     "size_class",
     "seed",
@@ -173,7 +173,8 @@ def simulations(
         if (key := tuple(run)) not in runs:
             grid, workload, policy, *about = run
             name, _, draw = workload.partition("#")
-            setting = Setting(grid if by_grid else "", name, scenario_of_row(about))
+            scenario = ScenarioLabel.of_cells(dict(zip(SCENARIO_COLUMNS, about, strict=True)))
+            setting = Setting(grid if by_grid else "", name, scenario)
             runs[key] = setting, case_of(policy), int(draw or ANY_SEED)
         setting, case, drawn = runs[key]
         at = (drawn, ANY_SEED if seed is None else int(seed))
@@ -467,12 +468,12 @@ class SweptRuns(NamedTuple):
     @property
     def fixed_text(self) -> str:
         """The scenario in words, without the parameter that the sweep varies."""
-        values = self.fixed.scenario._asdict()
+        values = self.fixed.scenario.cells
         values["law"] = re.sub(rf"\b{self.axis}=[^,]*,?", "", values["law"] or "").rstrip(",")
         values |= dict.fromkeys({self.axis, f"{self.axis}_s"} & values.keys())
         if self.axis == "checkpoint_interval":
             values["checkpoint"] = _INTERVAL.sub("", values["checkpoint"])
-        return ScenarioLabel(**values).label
+        return ScenarioLabel.of_cells(values).label
 
     @property
     def values(self) -> list[float]:
@@ -546,7 +547,7 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
     1200.0
     """
     values: dict[str, Value] = {
-        name.removesuffix("_s"): _number(value) for name, value in scenario._asdict().items()
+        name.removesuffix("_s"): _number(value) for name, value in scenario.cells.items()
     }
     del values["law"]
     for part in (scenario.law or "").split(","):

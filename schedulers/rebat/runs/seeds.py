@@ -19,10 +19,9 @@ from rebat.results.comparison import Seeds
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import Name, flat_metrics
-from rebat.runs.local import perform_all
-from rebat.runs.simulating import simulate_run, units
-from rebat.runs.spec import RunSpec, Scenario, Source
-from rebat.runs.unit import Unit
+from rebat.runs.scenario import Scenario
+from rebat.runs.simulating import perform_all, simulate_run, units
+from rebat.runs.unit import RunSpec, Source, Unit
 
 MOST_SEEDS = 1_000
 """Maximum number of seeds, even if the interval is not narrow enough."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run: a workload, a policy and machine events on the embedded engine."""
+"""A run: a workload, a policy and machine events on the embedded engine, and its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 import rebat
 from rebat.contract import Policy
+from rebat.core.errors import InputError, PolicyError, RebatError
 from rebat.core.files import write_json, write_lines, write_text
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
@@ -24,10 +25,17 @@ from rebat.engine.jobs import EndedJob
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.outages import node_events
 from rebat.models.overload import stuck_job
+from rebat.policies.own import OwnCode
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
-from rebat.results.files.batsim_csv import jobs_columns, jobs_csv, schedule_csv
+from rebat.results.files.batsim_csv import (
+    jobs_columns,
+    jobs_csv,
+    jobs_csv5,
+    schedule_csv,
+    schedule_json,
+)
 from rebat.results.files.run_csv import (
     attempt_columns,
     groups_csv,
@@ -268,3 +276,65 @@ def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) 
     totals = schedule_csv(engine.ended, engine.n_nodes, node_events(events), engine.dead_us)
     write_text(schedule, totals)
     return [jobs, schedule]
+
+
+def write_batsim5_files(
+    prefix: str, engine: Engine, events: list[MachineEvent], schedule: bool = True
+) -> list[Path]:
+    """Write PREFIXjobs.csv and, if ``schedule`` is True, PREFIXschedule.json, as Batsim 5 does."""
+    jobs, totals = Path(f"{prefix}jobs.csv"), Path(f"{prefix}schedule.json")
+    write_lines(jobs, jobs_csv5(engine.ended))
+    if not schedule:
+        return [jobs]
+    write_text(totals, schedule_json(engine.ended, engine.n_nodes, node_events(events)))
+    return [jobs, totals]
+
+
+# ---- several policies
+
+
+class PolicyRuns(msgspec.Struct):
+    """The results of several policies."""
+
+    results: list[RunResult] = []
+    """Completed runs."""
+    failures: dict[str, str] = {}
+    """Error message of each failed policy."""
+    sources: list[tuple[OwnCode, ...]] = []
+    """Files with user-defined code of each completed run."""
+
+
+class Sourced(Runnable, Protocol):
+    """A policy that can run, with its source files."""
+
+    @property
+    def sources(self) -> tuple[OwnCode, ...]: ...
+
+
+def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) -> PolicyRuns:
+    """Run all policies. If a policy fails, the other policies still run."""
+    done, first = PolicyRuns(), ""
+    for policy in policies:
+        first = first or policy.name
+        try:
+            done.results.append(run(policy))
+            done.sources.append(policy.sources)
+        except RebatError as error:
+            if isinstance(error, InputError) and not done.results:
+                raise
+            done.failures[policy.name] = str(error)
+    if not done.results:
+        raise PolicyError("; ".join(failure_lines(done.failures)))
+    if first in done.failures:
+        done.failures[first] += f"; ratios are to {done.results[0].policy}"
+    return done
+
+
+def failure_lines(failures: Mapping[str, str]) -> list[str]:
+    """Return a line for each failed policy."""
+    return [f"policy {name}: {reason}" for name, reason in failures.items()]
+
+
+def folder_of(policy: str) -> str:
+    """Return the name of a policy's folder."""
+    return policy.replace(":", "+").replace("/", "+")

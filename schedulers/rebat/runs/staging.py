@@ -24,8 +24,8 @@ from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.placement.hazards import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 from rebat.results.measures.summary import Measures, parse_selection, parse_window
-from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
-from rebat.runs.spec import (
+from rebat.runs.scenario import (
+    MEASURED,
     Checkpoints,
     FailureScenario,
     PerfectCheckpoints,
@@ -33,6 +33,7 @@ from rebat.runs.spec import (
     SilentErrors,
     TierCheckpoints,
 )
+from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -116,12 +117,9 @@ def check_foresight(scenario: Scenario) -> None:
 def staged(workload: Workload, scenario: Scenario) -> Stage:
     """Combine a workload that `prepared` returned with the events of the scenario."""
     n_nodes = scenario.nodes or workload.n_nodes
-    measures = Measures(
-        parse_window(scenario.window),
-        parse_selection(scenario.select),
-        scenario.walltime_kills,
-        scenario.accounting,
-    )
+    measured = {name: getattr(scenario, name) for name in MEASURED - {"window", "select"}}
+    window, selection = parse_window(scenario.window), parse_selection(scenario.select)
+    measures = Measures(window, selection, **measured)
     count = groups_of(n_nodes, scenario.cores_per_node)
     if scenario.operations:
         jobs = {*Jobs.of(workload.jobs).ids}

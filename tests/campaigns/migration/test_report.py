@@ -15,7 +15,7 @@ from rebat.figures.torus import cores_at_instants
 from rebat.policies.presets import preset
 from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.intervals import ANY_SEED, Interval, narrow
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.shipped.campaigns.migration import beyond, claims, report, runs
 from rebat.shipped.campaigns.migration.report import first_compaction, printed_text

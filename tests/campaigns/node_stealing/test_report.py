@@ -19,7 +19,7 @@ from rebat.figures.steal_hour import steal_hour
 from rebat.report.claims import Claim, Rule, judge
 from rebat.report.runs_index import RunIndex, Setting, simulations
 from rebat.results.intervals import Interval, interval, spread
-from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
+from rebat.runs.labels import USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.shipped.campaigns.node_stealing import report as code
 from rebat.shipped.campaigns.node_stealing.claims import MONTHS, judgements, rows_of
@@ -209,7 +209,7 @@ def test_a_ratio_is_paired_and_holds_or_not() -> None:
 def test_the_published_gain_is_compared_with_the_interval() -> None:
     """Table 4: 80.69 / 79.32 = 1.0173 on June 2017, in the paper's scenario only."""
     rises = "SFSJ has a higher useful utilisation than Baseline"
-    paper = MONTH.scenario._replace(checkpoint=USUAL_CHECKPOINTS, accounting="program")
+    paper = MONTH.scenario.replaced(checkpoint=USUAL_CHECKPOINTS, accounting="program")
     for used, size in (
         ((1.01, 1.02, 1.02, 1.02, 1.02), "inside"), ((1.03, 1.03, 1.05, 1.05, 1.04), "near"),
         ((1.03, 1.03, 1.03, 1.03, 1.031), "outside"),
@@ -267,7 +267,7 @@ def test_impact_falls_with_idle_time() -> None:
 def _sweep(gains: dict[float, float], downtime_s: float = 3600.0) -> dict:
     """Return the verdicts by claim if the gain at each MTBF is the same for every seed."""
     runs = table({
-        MONTH._replace(scenario=MONTH.scenario._replace(mtbf_s=mtbf_s, downtime_s=downtime_s)):
+        MONTH._replace(scenario=MONTH.scenario.replaced(mtbf_s=mtbf_s, downtime_s=downtime_s)):
         {"baseline": {"useful_utilisation": (0.5, 0.6, 0.5, 0.6, 0.5)},
          "h111": {"useful_utilisation": tuple(gain * v for v in (0.5, 0.6, 0.5, 0.6, 0.5))}}
         for mtbf_s, gain in gains.items()
@@ -412,14 +412,14 @@ def june(scenario: ScenarioLabel) -> Setting:
 
 def test_printed_values_stand_beside_the_papers_scenario_only() -> None:
     paper = ScenarioLabel("authors", 3600.0, 3600.0, 5e6, USUAL_CHECKPOINTS, accounting="program")
-    assert printed_for(june(paper._replace(accounting=None)))  # results of earlier versions
+    assert printed_for(june(paper.replaced(accounting=None)))  # results of earlier versions
     assert printed_for(june(paper))
-    other = paper._replace(mtbf_s=1800.0, downtime_s=600.0)
+    other = paper.replaced(mtbf_s=1800.0, downtime_s=600.0)
     assert printed_for(Setting("", "synthetic", other))
     others = [
         {"mtbf_s": 1800.0}, {"downtime_s": 600.0}, {"checkpoint": None}, {"nodes": 100},
         {"window": "0:1d"}, {"select": "all"}, {"failure_model": "poisson"}, {"horizon_s": 1e5},
         {"accounting": "exact"},
     ]  # fmt: skip
-    assert not any(printed_for(june(paper._replace(**other))) for other in others)
+    assert not any(printed_for(june(paper.replaced(**other))) for other in others)
     assert not printed_for(Setting("", "mine", paper))

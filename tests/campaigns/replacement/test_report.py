@@ -22,7 +22,7 @@ from rebat.results.intervals import (
     relative,
     spread,
 )
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from rebat.shipped.campaigns.replacement import beyond, claims
 from rebat.shipped.campaigns.replacement.report import replacement_pictures, small_run
 from rebat.shipped.campaigns.replacement.runs import (

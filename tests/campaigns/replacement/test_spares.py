@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from rebat.report.runs_index import RunIndex, Setting
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from rebat.shipped.campaigns.replacement.beyond import spare_judgements as judgements
 from rebat.shipped.campaigns.replacement.beyond import spare_nodes
 from rebat.shipped.campaigns.replacement.beyond import spare_tables as tables

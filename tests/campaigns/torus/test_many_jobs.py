@@ -16,7 +16,7 @@ from rebat.policies.presets import preset
 from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.intervals import interval, minus
 from rebat.results.measures.platform import free_steps
-from rebat.results.scenario import ScenarioLabel
+from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.shipped.campaigns.partitions.report import busiest, judgements
 from tests.campaign.builders import campaign_of

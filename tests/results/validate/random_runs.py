@@ -14,8 +14,8 @@ from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Poisson
 from rebat.policies.presets import preset
+from rebat.runs.scenario import CheckpointModel, Scenario, SilentErrors
 from rebat.runs.single import RunResult, simulate, write_run
-from rebat.runs.spec import CheckpointModel, Scenario, SilentErrors
 from rebat.runs.staging import prepared
 
 POLICIES = (

@@ -24,7 +24,7 @@ from rebat.library.workloads import LoadedWorkload
 from rebat.models.failures.recorded import Recorded
 from rebat.report.parts import html, markdown
 from rebat.results.intervals import FEWEST
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import check_without_checkpoints
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"

@@ -25,7 +25,7 @@ from rebat.core.table import distinct
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, parse_duration
 from rebat.models.checkpoint import PERIOD_FIELD, young_daly_period_s
-from rebat.runs.spec import CheckpointModel
+from rebat.runs.scenario import CheckpointModel
 
 OWNERS, TIMES = ("job", "user", "queue"), ("period", "cost", "recovery")
 

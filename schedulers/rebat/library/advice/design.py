@@ -23,8 +23,8 @@ from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
 from rebat.models.failures.statistics import Fitted, fits, samples
 from rebat.report.runs_index import parsed
-from rebat.runs.options import ScenarioOptions
-from rebat.runs.spec import CheckpointModel, RunSpec, Scenario
+from rebat.runs.scenario import CheckpointModel, Scenario, ScenarioOptions
+from rebat.runs.unit import RunSpec
 
 RULES: dict[str, str] = {
     "easy": "EASY backfilling",

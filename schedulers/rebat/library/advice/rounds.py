@@ -18,7 +18,7 @@ from rebat.library.advice.design import OTHER_RULES, AdvisedSite, specs, today
 from rebat.report.runs_index import RunIndex, simulations
 from rebat.results.intervals import FEWEST, ratio_of_means, relative_width
 from rebat.runs.simulating import units
-from rebat.runs.spec import RunSpec
+from rebat.runs.unit import RunSpec
 
 ROUND = 5
 """Maximum number of seeds added in a round."""

@@ -27,7 +27,7 @@ from rebat.library.remarks import of_findings
 from rebat.library.workloads import LoadedWorkload
 from rebat.policies.presets import schedulers
 from rebat.report.parts import Report, html, markdown
-from rebat.runs.options import ScenarioOptions
+from rebat.runs.scenario import ScenarioOptions
 
 PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
 """Files of a calibration."""

@@ -20,10 +20,9 @@ from rebat.library.calibration.distance import (
 from rebat.library.calibration.smaller import on_nodes
 from rebat.library.workloads import LoadedWorkload
 from rebat.results.intervals import interval
-from rebat.runs.local import perform_all
-from rebat.runs.simulating import simulate_run, units
-from rebat.runs.spec import RunSpec, Scenario
-from rebat.runs.unit import Unit
+from rebat.runs.scenario import Scenario
+from rebat.runs.simulating import perform_all, simulate_run, units
+from rebat.runs.unit import RunSpec, Unit
 
 POLICIES = (
     "batsched-fcfs",

@@ -15,7 +15,7 @@ from rebat.core.traits import traits_of
 from rebat.library.calibration.design import CalibratedRun, Configuration, simulated
 from rebat.library.node_names import names_in
 from rebat.library.workloads import as_file
-from rebat.runs.spec import Scenario
+from rebat.runs.scenario import Scenario
 
 
 def separate_parts(workload: Workload) -> list[Workload]:

@@ -10,7 +10,7 @@ import msgspec
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.recorded import Trace
-from rebat.runs.spec import Scenario
+from rebat.runs.scenario import Scenario
 
 
 class PartOfTrace(Trace, frozen=True, kw_only=True):
