@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.library.training.case import TrainingCase, failures_of
-from rebat.library.training.simulated import simulated
+from rebat.library.training.case import TrainingCase, failures_of, simulated
 from rebat.models.ettr import (
     TrainingJob,
     TwoTiers,

@@ -14,12 +14,12 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from rebat.check.cases import outages, workload
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import MAX_ATTEMPTS, Dialect
 from rebat.core.units import to_us
-from rebat.library.policy_check.random_inputs import outages, workload
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.planning.list_scheduling import MAINTENANCE

@@ -11,14 +11,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from rebat.check.cases import operations, outages, workload
+from rebat.check.playing import Noise, check_run, on_ring, validated
 from rebat.core.decisions import ExecuteJob, Reply
 from rebat.core.events import Message
 from rebat.core.jobs import PROBES
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
-from rebat.library.policy_check.invariants import check_run, validated
-from rebat.library.policy_check.noise import Noise
-from rebat.library.policy_check.random_inputs import operations, outages, workload
-from rebat.library.policy_check.ring import on_ring
 from rebat.models.failures.events import read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv

@@ -13,6 +13,8 @@ from copy import deepcopy
 import msgspec
 import numpy as np
 
+from rebat.check.cases import operations, outages
+from rebat.check.playing import Noise, check_ends, check_nodes, check_sizes
 from rebat.contract import (
     Drain,
     Move,
@@ -36,9 +38,6 @@ from rebat.core.nodes import NodeSet
 from rebat.core.traits import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
-from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
-from rebat.library.policy_check.noise import Noise
-from rebat.library.policy_check.random_inputs import operations, outages
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from rebat.check.playing import (
+    check_run,  # noqa: F401  (for many tests)
+    on_ring,
+)
 from rebat.contract import Policy
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
-from rebat.library.policy_check.invariants import check_run  # noqa: F401  (for many tests)
-from rebat.library.policy_check.ring import on_ring
 from rebat.models.failures.events import MachineEvent
 from rebat.runs.single import RunResult, simulate
 

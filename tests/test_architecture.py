@@ -23,7 +23,7 @@ LAYERS = (
     {"console", "executors", "figures", "runs"},
     {"report"},
     {"shipped"},
-    {"adapters", "campaign", "env", "library"},
+    {"adapters", "campaign", "check", "env", "library"},
     {"cli"},
 )
 """The parts of the package from low to high. A part imports from its own layer and lower ones."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from rebat.check.verdict import PolicyCheck as PolicyCheck
     from rebat.contract import Policy as Policy
     from rebat.contract import Start as Start
     from rebat.core.errors import InputError as InputError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from rebat.library.check_policy import check_policy as check_policy
     from rebat.library.failures import failures as failures
     from rebat.library.goodput import goodput as goodput
-    from rebat.library.policy_check.verdict import PolicyCheck as PolicyCheck
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
     from rebat.library.sweep import sweep as sweep
@@ -50,7 +50,7 @@ _VERBS = {
     "goodput": "rebat.library.goodput",
     "Goodput": "rebat.library.training.goodput",
     "check_policy": "rebat.library.check_policy",
-    "PolicyCheck": "rebat.library.policy_check.verdict",
+    "PolicyCheck": "rebat.check.verdict",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",

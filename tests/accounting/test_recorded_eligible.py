@@ -31,10 +31,9 @@ import pytest
 from rebat.cli.main import main
 from rebat.core.jobs import Workload
 from rebat.library.calibration import design
+from rebat.library.calibration.calibrated import ComparedConfiguration, verdict_of
 from rebat.library.calibration.design import CalibratedRun, Configuration
-from rebat.library.calibration.distance import RecordedWaits
-from rebat.library.calibration.record import RecordedUse, read_waits
-from rebat.library.calibration.verdict import ComparedConfiguration, verdict_of
+from rebat.library.calibration.distance import RecordedUse, RecordedWaits, read_waits
 from rebat.library.run import scenario_options_of
 from rebat.library.workloads import load_workload
 from tests.docs.pages import ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from rebat.core.errors import InputError
 from rebat.figures.canvas import new_figure
-from rebat.library.plots import Plot
+from rebat.library.result import Plot
 
 BEGINS = {
     "png": b"\x89PNG\r\n",

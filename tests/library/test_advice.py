@@ -15,21 +15,20 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.figures.charts import Panel, _drawn, lines_figure
 from rebat.library.advice.answers import answers
-from rebat.library.advice.checkpointing import read_checkpoints, with_checkpoints_of
-from rebat.library.advice.compared import rules
 from rebat.library.advice.design import (
     FACTORS,
     RULES,
     AdvisedSite,
     fitted_law,
+    read_checkpoints,
+    recorded_losses,
     site_of,
     specs,
     turned,
+    with_checkpoints_of,
     with_options,
 )
-from rebat.library.advice.losses import recorded_losses
-from rebat.library.advice.owners import WorkOwner, losers
-from rebat.library.advice.rounds import Evidence
+from rebat.library.advice.evidence import Evidence, WorkOwner, losers, rules
 from rebat.library.workloads import load_workload
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import write_events

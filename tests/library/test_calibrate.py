@@ -259,6 +259,6 @@ def test_separate_partitions_are_recognised(workload: Path, tmp_path: Path) -> N
     ],
 )
 def test_other_partitions_are_one_machine(partitions, workload: Path, tmp_path: Path) -> None:
-    from rebat.library.calibration.partitions import separate_parts
+    from rebat.library.calibration.design import separate_parts
 
     assert separate_parts(rebat.load_workload(partitioned(workload, tmp_path, partitions))) == []

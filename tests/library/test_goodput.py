@@ -11,8 +11,7 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.library.training.case import TrainingCase, failures_of
-from rebat.library.training.simulated import run_once, simulated, workload_of
+from rebat.library.training.case import TrainingCase, failures_of, run_once, simulated, workload_of
 from rebat.models.ettr import ettr, spare_nodes
 from tests.oracles.training import end_of_job, one_job_with_spares, ratio_with_error
 

@@ -22,7 +22,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.executors.by_value import by_value
 from rebat.executors.processes import on_processes
 from rebat.executors.resources import Resources
-from rebat.library.page import Page
+from rebat.library.result import Page
 
 SCRIPT = """
 import sys, random

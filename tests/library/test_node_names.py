@@ -14,7 +14,7 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.library.node_names import names_in, with_names
+from rebat.library.workloads import names_in, with_names
 
 NAMES = "gpu[1-2],n[007,010]"
 

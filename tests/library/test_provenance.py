@@ -20,8 +20,8 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.core.folders import write_manifest
-from rebat.library.compared_files import compared
 from rebat.library.provenance import policy_files
+from rebat.library.reproduce import compared
 from tests.test_architecture import PACKAGE
 
 OPTIONS = ["--failures", "f.events", "-p", "baseline:order=rules/mine.py:small", "-p", "sfsj"]

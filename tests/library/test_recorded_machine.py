@@ -10,7 +10,7 @@ import pytest
 
 import rebat
 from rebat.cli.main import main
-from rebat.library.advice.losses import recorded_losses
+from rebat.library.advice.design import recorded_losses
 from rebat.library.remarks import of_partitions, of_waits
 from rebat.library.workloads import load_workload
 from tests.library.slurm_site import Truth, write_site

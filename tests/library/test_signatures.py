@@ -9,7 +9,7 @@ import pytest
 
 import rebat
 from rebat.core.errors import InputError
-from rebat.library.run import OPTIONS
+from rebat.library.run import ARGUMENTS
 from rebat.runs.scenario import OF_FAILURES, ScenarioOptions
 
 
@@ -19,11 +19,11 @@ def parameters(function) -> dict[str, inspect.Parameter]:
 
 def test_run_lists_each_option_with_its_default() -> None:
     listed = parameters(rebat.run)
-    assert set(OPTIONS) <= listed.keys()
+    assert set(ARGUMENTS) <= listed.keys()
     assert "options" not in listed
-    fields = {field: getattr(ScenarioOptions(), field) for field in OPTIONS}
-    assert {name: listed[name].default for name in OPTIONS} == fields
-    assert all(listed[name].kind is inspect.Parameter.KEYWORD_ONLY for name in OPTIONS)
+    fields = {field: getattr(ScenarioOptions(), field) for field in ARGUMENTS}
+    assert {name: listed[name].default for name in ARGUMENTS} == fields
+    assert all(listed[name].kind is inspect.Parameter.KEYWORD_ONLY for name in ARGUMENTS)
     assert listed["checkpoint_cost"].annotation == float | int | str
     assert listed["seeds"].default is None  # declared by the function itself
 

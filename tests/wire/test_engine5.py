@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rebat.check.playing import check_ends, check_nodes, check_sizes
 from rebat.core.decisions import (
     CallMeLater,
     Decision,
@@ -20,7 +21,6 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.engine.batsim5 import Engine5
 from rebat.engine.engine import EngineOptions
-from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv, jobs_csv5

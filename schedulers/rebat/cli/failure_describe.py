@@ -140,7 +140,7 @@ def _machine(
     nodes: int | None, workload: Path | None
 ) -> tuple[Workload | None, int, tuple[str, ...]]:
     """Return the workload, the number of nodes, and their names (empty if they have no names)."""
-    from rebat.library.node_names import names_in, node_list
+    from rebat.library.workloads import names_in, node_list
     from rebat.workloads.load import load_workload
 
     if workload is None:

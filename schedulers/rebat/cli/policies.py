@@ -19,7 +19,7 @@ from rebat.core.formatting import counted
 from rebat.library.check_policy import check_policy
 
 if TYPE_CHECKING:
-    from rebat.library.policy_check.verdict import CheckedRule, PolicyCheck
+    from rebat.check.verdict import CheckedRule, PolicyCheck
     from rebat.policies.presets import Preset
     from rebat.policies.variants import OptionField
 
@@ -164,10 +164,10 @@ def check(
       rebat policy new mine
       rebat policy check mine.py:Mine
     """
+    from rebat.check.verdict import write_cases
     from rebat.console.output import print_result
     from rebat.console.progress import counting_bar
     from rebat.core.folders import atomic_folder
-    from rebat.library.policy_check.files import write_cases
 
     if force and out is None:
         raise InputError("has no effect", "--force", "--out FOLDER as well")
@@ -204,7 +204,7 @@ def _where(row: CheckedRule, out: Path | None) -> str:
 
 
 def _check_record(checked: PolicyCheck) -> dict[str, Any]:
-    from rebat.library.policy_check.cases import case_record
+    from rebat.check.cases import case_record
 
     return {
         "policy": checked.policy,
@@ -242,7 +242,7 @@ def new(
       rebat run toy -p mine.py:Mine --failures toy --out out/mine
       pytest test_mine.py
     """
-    from rebat.library.policy_check.template import class_name, new_policy
+    from rebat.check.verdict import class_name, new_policy
 
     file, test = new_policy(name, Path(), force)
     click.echo(f"{file}:{class_name(name)} and {test} are written")

@@ -78,8 +78,8 @@ def validate(
       rebat validate out/sfsj --events f0.events --workload november.json.gz
     """
     from rebat.core.units import to_us
-    from rebat.library.node_names import names_in, with_names
     from rebat.library.validation import validate_files
+    from rebat.library.workloads import names_in, with_names
     from rebat.models.failures.events import read_events
     from rebat.results.files.run_folder import node_list_of, read_source
     from rebat.results.validate.findings import Reference
@@ -277,7 +277,7 @@ def export(
     from rebat.console.progress import counting_bar
     from rebat.core.files import write_bytes
     from rebat.figures.perfetto import nodes_per_track, run_trace
-    from rebat.library.node_names import names_in
+    from rebat.library.workloads import names_in
     from rebat.results.files.run_folder import node_list_of, read_timeline, run_folders
 
     folders = run_folders(run)

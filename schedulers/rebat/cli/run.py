@@ -95,8 +95,8 @@ def run(
     from rebat.library import remarks
     from rebat.library.provenance import CommandLine
     from rebat.library.records import comparison_record
+    from rebat.library.run import study
     from rebat.library.sheets import check_table
-    from rebat.library.study import study
     from rebat.library.workloads import load_workload
     from rebat.results.files.tables import check_format
     from rebat.runs.scenario import ScenarioOptions

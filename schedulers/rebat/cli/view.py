@@ -64,7 +64,7 @@ def view(
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
     from rebat.library.checks import error_at
-    from rebat.library.node_names import names_in
+    from rebat.library.workloads import names_in
     from rebat.results.files.run_folder import node_list_of, run_folders
     from rebat.results.measures.summary import parse_window
 

@@ -12,8 +12,8 @@ from msgspec import Meta
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.library.checks import lists, options_in
 from rebat.library.failures import Failures
-from rebat.library.signatures import lists, options_in
 from rebat.runs.scenario import ScenarioOptions
 
 if TYPE_CHECKING:

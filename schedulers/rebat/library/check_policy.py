@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from rebat.core.declared import Count, Seconds, extra
 
 if TYPE_CHECKING:
-    from rebat.library.policy_check.verdict import PolicyCheck
+    from rebat.check.verdict import PolicyCheck
 
 
 def check_policy(
@@ -48,6 +48,6 @@ def check_policy(
     InputError
         If the policy cannot be loaded, or a check is unknown.
     """
-    from rebat.library.policy_check.verdict import checked_policy
+    from rebat.check.verdict import checked_policy
 
     return checked_policy(policy, seeds, skip, timeout_s, on_progress)

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that reject options without effect, on the command line and in Python."""
+"""Checks of the arguments of functions and commands, and their displayed signatures.
+
+Functions like `rebat.run` receive options as ``**options``, because the options are declared in
+structs. The displayed signature lists these options, for completion and help in notebooks. It has
+no effect on calls.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from inspect import Parameter, signature
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from rebat.core.errors import InputError, RebatError
+from rebat.core.declared import Declared, declared
+from rebat.core.errors import InputError, RebatError, short
+from rebat.library.failures import Duration
 from rebat.models.failures.laws import law_named
+from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.presets import Preset, schedulers
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -79,3 +89,86 @@ def options_of_call(failures: ScenarioOptions | None, options: Mapping[str, obje
         if getattr(failures, field.name) != field.default
     ]
     return {name: f"--{name.replace('_', '-')}" for name in (*changed, *options)}
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def lists(parameters: Iterable[Parameter], others: bool = False) -> Callable[[Function], Function]:
+    """Replace ``**options`` in the displayed signature of a function with parameters.
+
+    Parameters
+    ----------
+    parameters : iterable of Parameter
+        Keyword-only parameters. Parameters that the function itself declares are ignored.
+    others : bool
+        Whether the function accepts further options, so that ``**options`` remains.
+    """
+
+    def decorated(function: Function) -> Function:
+        shown = signature(function)
+        own = [p for p in shown.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        rest = [p for p in shown.parameters.values() if p.kind is Parameter.VAR_KEYWORD]
+        more = [p for p in parameters if p.name not in shown.parameters]
+        listed = shown.replace(parameters=[*own, *more, *(rest if others else ())])
+        function.__signature__ = listed  # type: ignore[attr-defined]
+        return function
+
+    return decorated
+
+
+def options_in(struct: type[msgspec.Struct], *names: str) -> list[Parameter]:
+    """Return options of a struct as parameters, with their types and defaults."""
+    options = declared(struct)
+    return [keyword(name, options[name].default, _type(options[name])) for name in names]
+
+
+def _type(option: Declared) -> Any:
+    kind = Literal[option.choices] if option.choices else option.kind
+    kind = Duration if option.is_duration else kind
+    return kind | None if option.default is None else kind
+
+
+def keyword(name: str, default: Any, annotation: Any = Any) -> Parameter:
+    """Return a keyword-only parameter. If the default is `msgspec.NODEFAULT`, it becomes None."""
+    default = None if default is msgspec.NODEFAULT else default
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+# ---- policies
+
+Policy = str | type | Preset
+"""An argument that defines a policy: a name, FILE.py:CLASS, a policy class, or a preset."""
+
+Policies = Policy | Iterable[Policy]
+
+
+def chosen(policies: Policies, many: bool) -> list[Any]:
+    """Return the schedulers of the policies.
+
+    ``many`` states whether there are several seeds. In this case, worker processes must be able to
+    load presets by name.
+    """
+    requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
+    if not requested:
+        raise InputError("no policy is given", expected="a name from 'rebat policies'")
+    names = [policy for policy in requested if isinstance(policy, str)]
+    if len(names) == len(requested):
+        return list(schedulers(names))
+    runnable: list[Any] = []
+    for policy in requested:
+        runnable += schedulers([policy]) if isinstance(policy, str) else [_loaded(policy, many)]
+    if len({scheduler.name for scheduler in runnable}) < len(runnable):
+        raise InputError("two policies have the same name", expected="different policies")
+    return runnable
+
+
+def _loaded(policy: Any, many: bool) -> Preset | OwnPolicy:
+    if isinstance(policy, Preset):
+        if many and schedulers([policy.name]) != [policy]:
+            problem = f"{policy.name} differs from the preset with the same name"
+            raise InputError(problem, expected="a name with axes, like 'baseline:depth=easy'")
+        return policy
+    if not isinstance(policy, type):
+        raise InputError(f"is {short(policy)}", expected="a name or a class")
+    return OwnPolicy.of_class(policy)

@@ -15,8 +15,7 @@ from rebat.library.checks import error_at
 from rebat.results.measures.summary import parse_window
 
 if TYPE_CHECKING:
-    from rebat.library.plots import Plot
-    from rebat.library.result import Result
+    from rebat.library.result import Plot, Result
 
 
 class FigureFiles(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ import msgspec
 
 from rebat.core.files import file_hash
 from rebat.core.formatting import counted
-from rebat.library.node_names import node_list
 from rebat.library.result import Result
+from rebat.library.workloads import node_list
 from rebat.results.files.run_folder import RECORDED, RecordSource
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
 from rebat.runs.single import PolicyRuns

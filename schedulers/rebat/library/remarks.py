@@ -14,7 +14,7 @@ from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.library.calibration.distance import OFFSET_S
-from rebat.library.node_names import names_in
+from rebat.library.workloads import names_in
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
 from rebat.models.failures.law import Law

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of `rebat.run`: tables, comparisons, figures and files."""
+"""The result of `rebat.run`: tables, comparisons, figures, files, and a page without scripts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from rebat.core.folders import atomic_folder
 from rebat.library import frames, sheets
 from rebat.library.checks import in_python
 from rebat.library.figure_files import NO_FIGURES, FigureFiles
-from rebat.library.page import Page, explorer, page
-from rebat.library.plots import Plot
 from rebat.library.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.comparison import MetricRow, Seeds, intervals_csv, rows, verdict, write_seeds
@@ -30,6 +28,11 @@ from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+from base64 import b64encode
+
+from rebat.core.formatting import PAGE_STYLE
+from rebat.figures.canvas import content_of, save
+from rebat.library.workloads import names_in
 
 
 class Result:
@@ -346,3 +349,95 @@ class Result:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.verdict)}</p>{self.sheet().html()}"
+
+
+_STYLE = f"""{PAGE_STYLE}
+h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1.15rem }} img {{ max-width: 100%; height: auto }}
+caption {{ text-align: left; font-weight: 600; padding: .3rem 0 }}
+td, th {{ padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: left }}
+pre {{ background: #f6f6f6; padding: .8rem; overflow-x: auto }}"""
+
+
+class Page(str):
+    """A self-contained HTML page as text, which notebooks display."""
+
+    __slots__ = ()
+    HEIGHT = 640
+    """Height in a notebook, in pixels."""
+
+    def _repr_html_(self) -> str:
+        style = f"width: 100%; height: {self.HEIGHT}px; border: 1px solid #ddd"
+        return f'<iframe srcdoc="{escape(self)}" style="{style}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self)} characters>"
+
+
+def page(
+    title: str, verdict: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]
+) -> Page:
+    """Return a page with the verdict, figures, comparison and provenance."""
+    pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)
+    sentences = "\n".join(f"<p>{escape(line)}</p>" for line in verdict.splitlines())
+    record = msgspec.json.format(msgspec.json.encode(provenance), indent=2).decode()
+    return Page(f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,"><title>{escape(title)}</title><style>
+{_STYLE}
+</style></head><body>
+<h1>{escape(title)}</h1>
+{sentences}
+{pictures}
+<div class="wide">{sheet.html()}</div>
+<h2>Provenance</h2>
+<pre>{escape(record)}</pre>
+</body></html>
+""")
+
+
+def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, Any]) -> Page:
+    """Return the page of ``rebat view`` for several runs. ``source`` describes their workload."""
+    from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
+    from rebat.figures.runs import timelines_of
+
+    if len(ledgers) > MOST_TOGETHER:
+        raise InputError(f"names {len(ledgers)} policies", "explore", f"at most {MOST_TOGETHER}")
+    timelines, names = timelines_of(ledgers, n_nodes), names_in(source.get("nodes"))
+    return Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))
+
+
+class Plot:
+    """A figure that notebooks display.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure, which can be changed with the methods of matplotlib.
+    about : str
+        Description of the figure, used as alternative text.
+    """
+
+    def __init__(self, figure: Any, about: str) -> None:
+        self.figure, self.about = figure, about
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure. The suffix of the file name sets the format.
+
+        Raises
+        ------
+        InputError
+            If the suffix is not .png, .svg, .pdf or .eps.
+        """
+        save(self.figure, Path(path))
+
+    def html(self) -> str:
+        """Return an HTML image element that contains the figure."""
+        data = b64encode(content_of(self.figure)).decode()
+        return f'<img alt="{self.about}" src="data:image/png;base64,{data}">'
+
+    def _repr_png_(self) -> bytes:
+        return content_of(self.figure)
+
+    def __repr__(self) -> str:
+        return f"<plot: {self.about}>"

@@ -20,9 +20,8 @@ from rebat.campaign.tables import failures as failed_units
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.jobs import Workload
-from rebat.library.checks import in_python
-from rebat.library.plots import Plot
-from rebat.library.signatures import keyword, lists
+from rebat.library.checks import in_python, keyword, lists
+from rebat.library.result import Plot
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.laws import parameters as parameters_of_law
 from rebat.report.runs_index import (

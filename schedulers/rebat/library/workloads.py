@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads for Python and notebooks, with their jobs as a table."""
+"""Workloads for Python and notebooks, with jobs as a table, and the names of their nodes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ from rebat.workloads.load import load_workload as read_file
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rebat.records.hosts import check_list, sorted_names
 
 
 class LoadedWorkload(Workload, frozen=True):
@@ -117,7 +122,7 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
 def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:
     import pandas as pd
 
-    from rebat.library.data_frames import workload_of_table
+    from rebat.library.frames import workload_of_table
 
     if not isinstance(table, pd.DataFrame):
         expected = "a file, a name, or a DataFrame of jobs"
@@ -165,3 +170,54 @@ def _length_s(workload: Workload, profile: str) -> float | None:
         return to_s(duration_us(workload.profiles, profile))
     except InputError:
         return None
+
+
+_NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
+
+
+def node_list(workload: Workload, n_nodes: int) -> str:
+    """Return the node names of a workload in short form (``n[001-003]``).
+
+    Return an empty text if there are not ``n_nodes`` names.
+    """
+    names = (workload.machine or {}).get("nodes")
+    return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
+
+
+def names_in(folded: Any) -> tuple[str, ...]:
+    """Return the names in a list like ``n[001-003]``. Return an empty tuple if the list is invalid.
+
+    >>> names_in("n[1-2,7]")
+    ('n1', 'n2', 'n7')
+    """
+    if not isinstance(folded, str):
+        return ()
+    try:
+        check_list(folded)
+    except InputError:
+        return ()
+    return sorted_names([folded])
+
+
+def with_names(text: str, names: Sequence[str]) -> str:
+    """Add the name of a node after each node number in a text.
+
+    >>> with_names("node 2 is down", ("n1", "n2", "n7"))
+    'node 2 (n7) is down'
+    """
+
+    def named(match: re.Match[str]) -> str:
+        node = int(match[1])
+        return f"{match[0]} ({names[node]})" if node < len(names) else match[0]
+
+    return _NODE.sub(named, text)
+
+
+@contextmanager
+def errors_name_nodes(names: Sequence[str]) -> Iterator[None]:
+    """Add the names of nodes to errors that are raised in the block."""
+    try:
+        yield
+    except InputError as error:
+        problem = with_names(error.problem, names)
+        raise InputError(problem, error.where, error.expected) from None

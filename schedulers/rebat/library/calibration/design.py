@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configurations that a calibration simulates."""
+"""The configurations that a calibration simulates.
+
+Partitions of a recorded machine that share no nodes are simulated as separate machines.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, RebatError, one_line
+from rebat.core.jobs import Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.traits import traits_of
 from rebat.library.calibration.distance import (
     Floats,
     Nearness,
     RecordedWaits,
     nearness,
 )
-from rebat.library.calibration.smaller import on_nodes
-from rebat.library.workloads import LoadedWorkload
+from rebat.library.workloads import LoadedWorkload, as_file, names_in
+from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.recorded import Trace
 from rebat.results.intervals import interval
 from rebat.runs.scenario import Scenario
 from rebat.runs.simulating import perform_all, simulate_run, units
@@ -187,3 +196,111 @@ def with_fewer_nodes(
         for nodes in sizes
         if nodes < n_nodes
     ]
+
+
+class PartOfTrace(Trace, frozen=True, kw_only=True):
+    """The events of a file on the first nodes of a machine with ``of_nodes`` nodes."""
+
+    of_nodes: int
+
+    def events(
+        self,
+        n_nodes: int,
+        seed: int = 0,
+        horizon_s: float | None = None,
+        cores_per_node: int = 1,
+    ) -> Iterable[MachineEvent]:
+        """Return the events of the first ``n_nodes`` nodes as a list."""
+        events = super().events(self.of_nodes, seed, horizon_s, cores_per_node)
+        return list(_of_first(events, n_nodes))
+
+
+def _of_first(events: Iterable[MachineEvent], n_nodes: int) -> Iterator[MachineEvent]:
+    for event in events:
+        pairs = event.nodes.intervals.tolist()
+        nodes = NodeSet.from_intervals((a, min(b, n_nodes - 1)) for a, b in pairs if a < n_nodes)
+        if len(nodes):
+            yield msgspec.structs.replace(event, nodes=nodes)
+
+
+def on_nodes(scenario: Scenario, nodes: int, of_nodes: int) -> Scenario:
+    """Return a scenario on fewer nodes. Recorded failures of the other nodes are left out."""
+    failures = scenario.failures
+    if failures is not None and isinstance(failures.law, Trace) and nodes < of_nodes:
+        part = PartOfTrace(failures.law.file, failures.law.numbers, of_nodes=of_nodes)
+        failures = msgspec.structs.replace(failures, law=part)
+    return msgspec.structs.replace(scenario, nodes=nodes, failures=failures)
+
+
+def separate_parts(workload: Workload) -> list[Workload]:
+    """Return one workload for each group of partitions. Different groups share no nodes.
+
+    The result is empty in three cases: there is only one group, the partition of a job is unknown,
+    or a partition is smaller than its job.
+    """
+    groups = _groups((workload.machine or {}).get("partitions"))
+    parts = [_part(workload, partitions, len(nodes)) for partitions, nodes in groups]
+    several = len(parts) > 1 and sum(len(part.jobs) for part in parts) == len(workload.jobs)
+    fits = all(job.n_nodes <= part.n_nodes for part in parts for job in part.jobs)
+    return [part for part in parts if part.jobs] if several and fits else []
+
+
+def _groups(partitions: object) -> list[tuple[set[str], set[str]]]:
+    """Return groups of partitions, each with its nodes.
+
+    Partitions that share a node are in one group.
+    """
+    groups: list[tuple[set[str], set[str]]] = []
+    for name, text in partitions.items() if isinstance(partitions, dict) else ():
+        names, nodes = {str(name)}, set(names_in(text))
+        for other in [group for group in groups if group[1] & nodes]:
+            groups.remove(other)
+            names, nodes = names | other[0], nodes | other[1]
+        groups.append((names, nodes))
+    return groups
+
+
+def _part(workload: Workload, partitions: set[str], n_nodes: int) -> Workload:
+    jobs = tuple(job for job in workload.jobs if traits_of(job.extra).queue in partitions)
+    name = "+".join(sorted(partitions))
+    return Workload(name=name, n_nodes=n_nodes, jobs=jobs, profiles=workload.profiles)
+
+
+def simulated_in_parts(
+    parts: Sequence[Workload],
+    scenario: Scenario,
+    configurations: Sequence[Configuration],
+    workers: int | None,
+    on_done: Callable[[int, int], None],
+) -> Iterator[CalibratedRun]:
+    """Yield the run of each configuration.
+
+    Groups are simulated separately, and their runs are joined.
+    """
+    with TemporaryDirectory() as folder:
+        loaded = []
+        for number, part in enumerate(parts):
+            place = Path(folder) / str(number)
+            place.mkdir()
+            loaded.append(as_file(part, place))
+        for number, chosen in enumerate(configurations, start=1):
+            runs = [
+                run
+                for part in loaded
+                for run in simulated(
+                    part,
+                    scenario,
+                    [msgspec.structs.replace(chosen, nodes=part.n_nodes)],
+                    workers,
+                    lambda done, of: None,
+                )
+            ]
+            on_done(number, len(configurations))
+            yield _joined(chosen, runs)
+
+
+def _joined(chosen: Configuration, runs: Sequence[CalibratedRun]) -> CalibratedRun:
+    waits_s = {name: wait_s for run in runs for name, wait_s in run.waits_s.items()}
+    error = "; ".join(run.error for run in runs if run.error)
+    use = math.fsum(run.useful_nodes for run in runs)
+    return CalibratedRun(chosen, {} if error else waits_s, use, error)

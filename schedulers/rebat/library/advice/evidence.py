@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of the simulations for an advice, as changes from a reference with intervals."""
+"""The evidence of an advice: rounds of simulations, and their results with intervals.
+
+A round adds seeds. The simulations end if the intervals are narrow or the time is over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
+from rebat.campaign.opening import Campaign
+from rebat.campaign.run import run_campaign
+from rebat.campaign.store import TABLE, Owner, Store
+from rebat.console.progress import campaign_bar
+from rebat.core.errors import PolicyError
 from rebat.library.advice.design import (
     ASSUMED,
     FACTORS,
@@ -16,10 +27,12 @@ from rebat.library.advice.design import (
     SPARES,
     TODAY,
     AdvisedSite,
+    specs,
+    today,
     with_options,
 )
 from rebat.library.remarks import Remark, of_waits
-from rebat.report.runs_index import RunIndex, Setting, numbers_of
+from rebat.report.runs_index import RunIndex, Setting, numbers_of, simulations
 from rebat.results.intervals import (
     FEWEST,
     BySeed,
@@ -27,7 +40,10 @@ from rebat.results.intervals import (
     interval,
     minus,
     ratio_of_means,
+    relative_width,
 )
+from rebat.runs.simulating import units
+from rebat.runs.unit import RunSpec
 
 FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
 WASTE, TOTAL = "platform_waste_failure", "platform_total"
@@ -242,3 +258,181 @@ def _with_support(change: Interval, n_changed: int) -> Interval:
 
 def setting_of(runs: RunIndex[str], grid: str) -> Setting | None:
     return next((item for item in runs.settings if item.grid == grid), None)
+
+
+ROUND = 5
+"""Maximum number of seeds added in a round."""
+
+ENOUGH = 20
+"""Narrow intervals end the simulations only after this number of seeds."""
+
+NARROW = 0.04
+"""The simulations end if the relative widths of the mean flow's intervals are below this value."""
+
+OWNER = Owner("advise", "rebat advise")
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """The results of all rounds.
+
+    Attributes
+    ----------
+    runs
+        Index of the results of all runs.
+    n_seeds
+        Number of seeds.
+    n_runs
+        Number of simulations.
+    seconds_per_seed
+        Wall-clock time per seed, measured in this call, or None if earlier calls did all runs.
+    spent_s
+        Wall-clock time of this call.
+    """
+
+    runs: RunIndex[str]
+    n_seeds: int
+    n_runs: int
+    seconds_per_seed: float | None
+    spent_s: float
+
+
+def gather(
+    site: AdvisedSite, folder: Path, minutes: float, most_seeds: int, workers: int | None
+) -> Evidence:
+    """Simulate seed 0, then further seeds while time is left. Earlier results are reused."""
+    began, n_seeds, n_new, spent_on = time.monotonic(), 0, 0, 0.0
+    while True:
+        left_s = 60 * minutes - (time.monotonic() - began)
+        step = min(_affordable(n_new, spent_on, left_s), most_seeds - n_seeds) if n_seeds else 1
+        if step < 1:
+            break
+        n_seeds, start = n_seeds + step, time.monotonic()
+        n_runs, any_new = _perform(site, range(n_seeds), folder, workers)
+        if any_new:
+            n_new, spent_on = n_new + step, spent_on + time.monotonic() - start
+        runs = RunIndex(list(simulations(folder / TABLE, str)))
+        if n_seeds >= ENOUGH and _narrow(site, runs):
+            break
+    per_seed = spent_on / n_new if n_new else None
+    return Evidence(runs, n_seeds, n_runs, per_seed, time.monotonic() - began)
+
+
+def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
+    return ROUND if not n_new else min(ROUND, int(left_s / (spent_s / n_new)))
+
+
+def _perform(
+    site: AdvisedSite, seeds: range, folder: Path, workers: int | None
+) -> tuple[int, bool]:
+    """Perform the runs whose results are missing.
+
+    Return the total number of runs, and whether the result of any run was missing.
+
+    The first `FEWEST` runs of today's policy keep their files, which contain users and queues.
+    """
+    with_files, campaign = _campaign(today(site, seeds[:FEWEST])), _campaign(specs(site, seeds))
+    before = Store(folder).status(campaign.units)
+    run_campaign(with_files, folder, workers=workers, keep_runs=True)
+    with campaign_bar() as on_progress:
+        status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
+    if status.failed:
+        raise PolicyError(f"{status.failed} of {status.total} runs failed; see {folder}")
+    return status.total, bool(before.missing)
+
+
+def _campaign(runs: Iterable[RunSpec]) -> Campaign:
+    return Campaign(OWNER, units(runs))
+
+
+def _narrow(site: AdvisedSite, runs: RunIndex[str]) -> bool:
+    (setting,) = (item for item in runs.settings if item.grid == OTHER_RULES)
+    widths = [
+        relative_width(ratio_of_means(*runs.paired(setting, policy, site.policy, "flow_mean_s")))
+        for policy in site.rules[1:]
+    ]
+    return all(width is not None and width <= NARROW for width in widths)
+
+
+LEAST_SHARE = 0.05
+"""A sentence names an owner only if the owner has at least this share of the lost work."""
+
+LEAST_RATIO = 1.5
+"""A named owner's share of the lost work is at least this many times its share of node time."""
+
+
+class WorkOwner(msgspec.Struct, frozen=True):
+    """A user or a queue, with its shares over all runs.
+
+    Attributes
+    ----------
+    kind
+        ``user`` or ``queue``.
+    name
+        Name of the user or queue.
+    used
+        Share of all used node time.
+    lost
+        Share of all lost node time.
+    interruptions
+        Mean number of failures of the owner's jobs in a run.
+    """
+
+    kind: str
+    name: str
+    used: float
+    lost: float
+    interruptions: float
+
+    @property
+    def text(self) -> str:
+        """A sentence on the owner."""
+        return (
+            f"{self.kind.capitalize()} {self.name} has {self.used:.0%} of the node time, but "
+            f"{self.lost:.0%} of the lost node time."
+        )
+
+
+def owners_of(site: AdvisedSite, folder: Path, seeds: Sequence[int]) -> list[WorkOwner]:
+    """Return users and queues, from the runs of today's policy with failures."""
+    folders = [
+        Store(folder).run_folder(unit.key)
+        for unit in units(today(site, seeds))
+        if unit.spec.scenario.failures is not None
+    ]
+    return [owner for kind in ("user", "queue") for owner in _owners(kind, folders)]
+
+
+def _owners(kind: str, folders: Sequence[Path]) -> Iterator[WorkOwner]:
+    used: dict[str, float] = {}
+    lost: dict[str, float] = {}
+    failures: dict[str, float] = {}
+    for path in (folder / f"rebat_{kind}s.csv" for folder in folders):
+        for row in _rows(path):
+            name = row[kind]
+            used[name] = used.get(name, 0.0) + float(row["node_seconds"])
+            lost[name] = lost.get(name, 0.0) + float(row["wasted_node_seconds"])
+            failures[name] = failures.get(name, 0.0) + float(row["failures"])
+    all_used, all_lost = sum(used.values()), sum(lost.values())
+    if all_used and all_lost:
+        for name in sorted(used, key=lambda name: -lost[name]):
+            shares = used[name] / all_used, lost[name] / all_lost
+            yield WorkOwner(kind, name, *shares, failures[name] / len(folders))
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def losers(owners: Sequence[WorkOwner]) -> list[WorkOwner]:
+    """Return the user and the queue that lose the most, if this is clearly more than they use."""
+    chosen = []
+    for kind in ("user", "queue"):
+        of_kind = [owner for owner in owners if owner.kind == kind]
+        if len(of_kind) > 1:
+            worst = max(of_kind, key=lambda owner: owner.lost)
+            if worst.lost >= max(LEAST_SHARE, LEAST_RATIO * worst.used):
+                chosen.append(worst)
+    return chosen

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rebat.check.verdict import PolicyCheck, new_policy
 from rebat.library.check_policy import check_policy
-from rebat.library.policy_check.template import new_policy
-from rebat.library.policy_check.verdict import PolicyCheck
-from tests.library.policy_check.bugs import BUGS, HEAD
+from tests.check.bugs import BUGS, HEAD
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
+from rebat.check.cases import SteppedClock, case_of
+from rebat.check.playing import How, Played, play
 from rebat.core.errors import InputError
-from rebat.library.policy_check.cases import case_of
-from rebat.library.policy_check.clocks import SteppedClock
-from rebat.library.policy_check.playing import How, Played, play
 
 
 class PlayRequest(msgspec.Struct, frozen=True):

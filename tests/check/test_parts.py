@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core.errors import InputError
-from rebat.library.policy_check.cases import (
+from rebat.check.cases import (
     STREAMS,
+    SteppedClock,
     case_of,
     case_record,
     of_parts,
@@ -23,9 +23,9 @@ from rebat.library.policy_check.cases import (
     random_case,
     stream_case,
 )
-from rebat.library.policy_check.clocks import SteppedClock
-from rebat.library.policy_check.playing import How, _Run, load_policy, play
-from rebat.library.policy_check.shrink import smallest
+from rebat.check.playing import How, _Run, load_policy, play
+from rebat.check.verdict import smallest
+from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation
 from rebat.models.operations import check_operations
 from rebat.policies.presets import PRESETS
@@ -104,7 +104,7 @@ def test_shrinking_ends_after_the_given_number_of_calls() -> None:
 
 
 READ = """
-from rebat.library.policy_check.clocks import SteppedClock
+from rebat.check.cases import SteppedClock
 SteppedClock(86_400 * 10**9, 10**9).install()
 import datetime, time
 from time import monotonic
