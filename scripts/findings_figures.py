@@ -12,8 +12,8 @@ import re
 import sys
 from pathlib import Path
 
-from rebat.campaign.keeping import decoded, read_data
 from rebat.campaign.kinds import KINDS
+from rebat.campaign.tables import decoded, read_data
 from rebat.report.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"

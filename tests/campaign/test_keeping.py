@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from rebat.campaign.keeping import read_data
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_pages, write_report
+from rebat.campaign.tables import read_data
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from tests.campaign.builders import GRID, WORKLOADS, campaign_file, run_here

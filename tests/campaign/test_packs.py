@@ -11,8 +11,7 @@ import pytest
 
 from rebat.campaign import run, store
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.packs import PACK, Packs
-from rebat.campaign.store import Store, UnitResult
+from rebat.campaign.store import PACK, Packs, Store, UnitResult
 from rebat.cli.campaign import campaign
 from tests.campaign.builders import (
     GRID,

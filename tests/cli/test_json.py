@@ -324,7 +324,7 @@ def test_where_two_policies_part(tmp_path, capsys) -> None:
 def test_numbers_that_json_lacks_are_null_and_numpy_is_plain() -> None:
     import numpy as np
 
-    from rebat.console.json_text import json_text
+    from rebat.console.output import json_text
 
     text = json_text({"a": float("nan"), "b": float("inf"), "c": np.int64(3), "d": Path("x")})
     assert json.loads(text) == {"a": None, "b": None, "c": 3, "d": "x"}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rebat.console.tables import Sheet
+from rebat.console.output import Sheet
 
 
 def test_names_are_printed_unchanged() -> None:

@@ -21,9 +21,8 @@ from rebat.campaign.run import run_campaign
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError, RebatError
 from rebat.executors import crew, on_dask
-from rebat.executors.cluster import KEYS
+from rebat.executors.cluster import KEYS, SYSTEMS, job_options, jobqueue, listed
 from rebat.executors.resources import Jobs
-from rebat.executors.systems import SYSTEMS, job_options, jobqueue, listed
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
 from tests.executors.fake_systems import Fake
 from tests.messages import messages

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError, RebatError
 from rebat.executors import crew as crews
-from rebat.executors.crew import STILLBORN, Crew
+from rebat.executors.cluster import STILLBORN, SYSTEMS, Crew
 from rebat.executors.resources import Resources
-from rebat.executors.systems import SYSTEMS
 
 
 class Job:

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import rebat
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.executors.by_value import by_value
-from rebat.executors.processes import on_processes
+from rebat.executors.processes import by_value, on_processes
 from rebat.executors.resources import Resources
 from rebat.library.result import Page
 

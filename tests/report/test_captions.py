@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
-from rebat.campaign.keeping import decoded, read_data
 from rebat.campaign.kinds import kinds_of
 from rebat.campaign.simulations import SimulationExtras
+from rebat.campaign.tables import decoded, read_data
 from rebat.report.parts import Report, html, markdown
 
 FINDINGS = Path(__file__).parents[2] / "docs/findings"

@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 import rebat
-from rebat.campaign.keeping import ReportData, decoded, read_data, write_with_data
 from rebat.campaign.kinds import code_of, kinds_of
 from rebat.campaign.opening import Campaign, read_tables
 from rebat.campaign.store import TABLE, Store
-from rebat.campaign.tables import failures
+from rebat.campaign.tables import ReportData, decoded, failures, read_data, write_with_data
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.folders import check_no_result

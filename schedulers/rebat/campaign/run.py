@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution of the units of a campaign that have no result yet."""
+"""Execution of the units of a campaign that have no result yet, and its progress."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -13,13 +14,12 @@ from pathlib import Path
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import MANY, State, Status, Store
 from rebat.campaign.tables import write_tables
-from rebat.campaign.tally import Tally
 from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.console.output import warn
-from rebat.console.progress import OnCampaignProgress
+from rebat.console.progress import CampaignProgress, OnCampaignProgress
 from rebat.core.errors import InputError, not_installed
+from rebat.executors.cluster import SYSTEMS
 from rebat.executors.resources import Jobs, Resources
-from rebat.executors.systems import SYSTEMS
 from rebat.executors.table import Executor
 from rebat.executors.table import executor as executor_named
 from rebat.executors.threads import on_this_machine
@@ -194,3 +194,54 @@ def _check_pyarrow() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise not_installed("pyarrow", "campaign") from None
+
+
+class Tally:
+    """A counter of outcomes that reports progress.
+
+    The campaign has ``total`` units. This call performs ``n_tasks`` of them. ``others`` contains
+    the number of all other units by state.
+    """
+
+    def __init__(
+        self,
+        others: Counter[State],
+        total: int,
+        n_tasks: int,
+        workers: int,
+        on_progress: OnCampaignProgress | None,
+    ) -> None:
+        self.total, self.n_tasks, self.workers = total, n_tasks, workers
+        self.done, self.failed, self.ended = others["ok"], others["failed"], 0
+        self.began, self.on_progress, self.note = time.monotonic(), on_progress, ""
+        self._report()
+
+    def count(self, outcome: Outcome) -> None:
+        """Count the outcome of a task."""
+        self.ended += 1
+        self.done += outcome.error is None
+        self.failed += outcome.error is not None
+        self._report()
+
+    def crew(self, workers: int, note: str) -> None:
+        """Update the number of workers."""
+        self.workers, self.note = workers, note
+        self._report()
+
+    def _report(self) -> None:
+        if self.on_progress is None:
+            return
+        now = self.n_tasks - self.ended
+        running = min(now, self.workers)
+        pace_s = (time.monotonic() - self.began) / self.ended if self.ended else None
+        self.on_progress(
+            CampaignProgress(
+                total=self.total,
+                done=self.done,
+                failed=self.failed,
+                running=running,
+                left=self.total - self.done - self.failed,
+                eta_s=None if pace_s is None else pace_s * now,
+                note=self.note,
+            )
+        )

@@ -94,7 +94,7 @@ def run(
 
 def _check_jobs(executor: str | None) -> None:
     """Raise InputError if an option of cluster jobs is used without a batch system."""
-    from rebat.executors.systems import SYSTEMS
+    from rebat.executors.cluster import SYSTEMS
 
     if executor in SYSTEMS:
         return

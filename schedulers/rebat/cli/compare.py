@@ -414,7 +414,7 @@ def _parting_text(
 
 
 def _jobs_table(names: tuple[str, str], parted: Parting) -> str:
-    from rebat.console.tables import Sheet
+    from rebat.console.output import Sheet
 
     columns = ["job", *(f"{time}, {name}" for time in ("first start", "end") for name in names)]
     rows = [

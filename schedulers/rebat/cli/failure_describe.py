@@ -12,8 +12,7 @@ import click
 from rebat.cli.command import Values, command
 from rebat.cli.options import File, Json, print_json
 from rebat.cli.scenario_options import scenario_options
-from rebat.console.output import print_remarks
-from rebat.console.tables import Sheet
+from rebat.console.output import Sheet, print_remarks
 from rebat.core.declared import Machine, Seconds
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted

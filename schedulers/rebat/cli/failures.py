@@ -213,7 +213,7 @@ def _model_record(name: str, prefab: Prefab, nodes: int | None) -> dict[str, Any
 
 
 def _models_table(records: list[dict[str, Any]], nodes: int | None) -> str:
-    from rebat.console.tables import Sheet
+    from rebat.console.output import Sheet
 
     mtbf = "MTBF" if nodes is None else f"MTBF of {nodes} nodes"
     rows = [

@@ -36,7 +36,7 @@ Protocol = Literal[4, 5]
 
 def print_json(record: Any, saved: str = "nothing is saved") -> None:
     """Print a record as JSON. If this fails, the error states where the results are ``saved``."""
-    from rebat.console.json_text import json_text
+    from rebat.console.output import json_text
 
     print_result(json_text(record), saved)
 

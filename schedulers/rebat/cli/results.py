@@ -344,7 +344,7 @@ _FILE_COLUMNS = ["file", "verdict", "line", "field", "before", "now"]
 
 
 def _files_table(done: Reproduction) -> str:
-    from rebat.console.tables import Sheet
+    from rebat.console.output import Sheet
 
     columns, caption = _FILE_COLUMNS[:2], ""
     if done.rounded or not done.reproduced:

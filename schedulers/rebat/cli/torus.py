@@ -15,9 +15,8 @@ from msgspec import Meta
 
 from rebat.cli.command import command
 from rebat.cli.options import File, Folder, ForceFolder, Json, print_json
-from rebat.console.output import print_line, print_result
+from rebat.console.output import Sheet, print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
-from rebat.console.tables import Sheet
 from rebat.core.declared import Count, Seconds, Seed
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration

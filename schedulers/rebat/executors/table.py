@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from rebat.core.errors import unknown_name
+from rebat.executors.cluster import SYSTEMS
 from rebat.executors.processes import on_processes
 from rebat.executors.resources import Lost, R, Resources, T, Work
-from rebat.executors.systems import SYSTEMS
 from rebat.executors.threads import on_threads
 
 

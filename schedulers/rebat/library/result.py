@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rebat.console.tables import Sheet
+from rebat.console.output import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder

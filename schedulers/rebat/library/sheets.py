@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
-from rebat.console.tables import Sheet
+from rebat.console.output import Sheet
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration

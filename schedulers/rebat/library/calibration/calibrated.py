@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 
 import rebat
-from rebat.console.json_text import json_text
-from rebat.console.output import print_remarks
+from rebat.console.output import json_text, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 import rebat
-from rebat.console.json_text import json_text
+from rebat.console.output import json_text
 from rebat.console.progress import Count, compiling_notice, counting_bar
 from rebat.core.files import write_text
 from rebat.core.units import format_duration
