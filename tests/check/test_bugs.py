@@ -12,7 +12,7 @@ from rebat.check.verdict import PolicyCheck, new_policy
 from rebat.library.check_policy import check_policy
 from tests.check.bugs import BUGS, HEAD
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def failed(checked: PolicyCheck) -> dict[str, str]:

@@ -13,6 +13,7 @@ from rebat.library.reproduce import repetition
 from rebat.library.run import run
 from rebat.results.explain.book import nearest
 from rebat.results.explain.sentences import clock, span
+from tests.oracles.explained import wrong_stories
 
 TOY = ["run", "toy", "--failures", "toy", "-p", "baseline", "-p", "sfsj", "-p", "easy"]
 
@@ -187,3 +188,19 @@ def test_nearest_ids(name, names, near) -> None:
 def test_times_and_durations_are_rounded_down() -> None:
     assert clock(86_399.9) == "23:59:59" and clock(2 * 86_400) == "2 d 00:00:00"
     assert span(3_599.9) == "59 min 59 s" and span(7_200) == "2 h" and span(86_460) == "1 d"
+
+
+@pytest.fixture(scope="module")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs with failures, steals and checkpoints, and their plans."""
+    out = tmp_path_factory.mktemp("explained") / "out"
+    policies = [word for name in ("baseline", "easy", "sfsj") for word in ("-p", name)]
+    failures = ["--mtbf", "2h", "--downtime", "1h"]
+    main(["run", "synthetic-small", *policies, *failures, "--explain", "--out", str(out)])
+    return out
+
+
+@pytest.mark.parametrize("policy", ["baseline", "easy", "sfsj"])
+def test_every_fact_of_a_story_is_in_the_records(policy: str, month: Path) -> None:
+    assert wrong_stories(month / policy, 25, seed=0) == []
+    assert len(wrong_stories(month / policy, 25, seed=0, planted=True)) == 1

@@ -116,7 +116,7 @@ class GridIn(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     failure_free_checkpoints: bool = True
     """Whether the runs of ``failure_free`` policies have checkpoints."""
     sweep: dict[str, list[Any]] = {}  # noqa: RUF012
-    """Values for the names in braces in policies (see `sweeps`)."""
+    """Values for the names in braces in policies (see `swept`)."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

@@ -2,9 +2,9 @@
 """Tasks on processes of this machine.
 
 Tasks may contain objects of classes that a script or notebook defines, because cloudpickle sends
-these classes by value. Structs of msgspec are an exception, because the fields of a struct are fixed
-when its class is created. Therefore, this module sends the class of a struct as its fields, followed
-by its other attributes. Workers read only data that this process sends.
+these classes by value. Structs of msgspec are an exception, because the fields of a struct are
+fixed when its class is created. Therefore, this module sends the class of a struct as its fields,
+followed by its other attributes. Workers read only data that this process sends.
 
 If a worker process dies, another worker tries its task once more. If this worker also dies, the
 function ``lost`` receives the task and returns its outcome. Other tasks are not affected.
