@@ -207,3 +207,26 @@ def body_lines(function: ast.FunctionDef) -> int:
     """Return the number of lines of a function after its docstring."""
     first = function.body[1 if ast.get_docstring(function) and len(function.body) > 1 else 0]
     return (function.end_lineno or 0) - first.lineno + 1
+
+
+def test_a_command_is_declared_by_the_signature_of_a_function() -> None:
+    """Only `cli/command.py` creates options and arguments, and `cli/main.py` the root group."""
+    makers = {
+        (of(path), node.attr)
+        for path in (PACKAGE / "cli").glob("*.py")
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "click"
+        and node.attr in ("option", "argument", "command", "group", "Option", "Argument")
+    }
+    assert {name for name, _ in makers} == {"cli/command.py", "cli/main.py"}
+    assert ("cli/main.py", "option") not in makers
+
+
+def test_each_command_is_a_row() -> None:
+    from rebat.cli.main import COMMANDS
+
+    for name, (place, _) in COMMANDS.items():
+        module, _, function = place.partition(":")
+        assert hasattr(importlib.import_module(module), function), name

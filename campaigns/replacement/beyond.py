@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that the paper leaves open, and the effect of each on the makespans."""
+"""Experiments that are not in the paper: open parameters, spare nodes, and node stealing.
+
+A table for each parameter that the paper leaves open shows its effect on the makespans.
+"""
 
 from __future__ import annotations
 
