@@ -17,11 +17,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from rebat.core.declared import Declared, declared
-from rebat.core.errors import InputError, RebatError, short
+from rebat.core.errors import InputError, RebatError
 from rebat.library.failures import Duration
 from rebat.models.failures.laws import law_named
-from rebat.policies.own_policy import OwnPolicy
-from rebat.policies.presets import Preset, schedulers
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -133,42 +131,3 @@ def keyword(name: str, default: Any, annotation: Any = Any) -> Parameter:
     """Return a keyword-only parameter. If the default is `msgspec.NODEFAULT`, it becomes None."""
     default = None if default is msgspec.NODEFAULT else default
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-# ---- policies
-
-Policy = str | type | Preset
-"""An argument that defines a policy: a name, FILE.py:CLASS, a policy class, or a preset."""
-
-Policies = Policy | Iterable[Policy]
-
-
-def chosen(policies: Policies, many: bool) -> list[Any]:
-    """Return the schedulers of the policies.
-
-    ``many`` states whether there are several seeds. In this case, worker processes must be able to
-    load presets by name.
-    """
-    requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
-    if not requested:
-        raise InputError("no policy is given", expected="a name from 'rebat policies'")
-    names = [policy for policy in requested if isinstance(policy, str)]
-    if len(names) == len(requested):
-        return list(schedulers(names))
-    runnable: list[Any] = []
-    for policy in requested:
-        runnable += schedulers([policy]) if isinstance(policy, str) else [_loaded(policy, many)]
-    if len({scheduler.name for scheduler in runnable}) < len(runnable):
-        raise InputError("two policies have the same name", expected="different policies")
-    return runnable
-
-
-def _loaded(policy: Any, many: bool) -> Preset | OwnPolicy:
-    if isinstance(policy, Preset):
-        if many and schedulers([policy.name]) != [policy]:
-            problem = f"{policy.name} differs from the preset with the same name"
-            raise InputError(problem, expected="a name with axes, like 'baseline:depth=easy'")
-        return policy
-    if not isinstance(policy, type):
-        raise InputError(f"is {short(policy)}", expected="a name or a class")
-    return OwnPolicy.of_class(policy)

@@ -14,7 +14,7 @@ import msgspec
 import rebat
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash, write_json
-from rebat.library.checks import Policies
+from rebat.library.choosing import Policies
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law
 from rebat.policies.own import file_of, is_own

@@ -20,10 +20,8 @@ from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.library import remarks
 from rebat.library.checks import (
-    Policies,
     UsedOptions,
     check_options,
-    chosen,
     error_at,
     in_python,
     lists,
@@ -31,6 +29,7 @@ from rebat.library.checks import (
     options_of_call,
     python_spelling,
 )
+from rebat.library.choosing import Policies, chosen
 from rebat.library.failures import Duration, Failures
 from rebat.library.many import SeedOptions
 from rebat.library.provenance import CommandLine, Origin, origin_of
