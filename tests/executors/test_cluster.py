@@ -20,7 +20,8 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError, RebatError
-from rebat.executors import crew, on_dask
+from rebat.executors import cluster as crew
+from rebat.executors import on_dask
 from rebat.executors.cluster import KEYS, SYSTEMS, job_options, jobqueue, listed
 from rebat.executors.resources import Jobs
 from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here

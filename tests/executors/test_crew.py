@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError, RebatError
-from rebat.executors import crew as crews
+from rebat.executors import cluster as crews
 from rebat.executors.cluster import STILLBORN, SYSTEMS, Crew
 from rebat.executors.resources import Resources
 

@@ -435,6 +435,7 @@ TEST = '''"""{problem}"""
 
 import json
 
+from rebat.check.verdict import recheck
 
 CASE = json.loads(
     """
