@@ -10,12 +10,10 @@ import io
 import os
 import sys
 from collections.abc import Iterable
-from html import escape
 from os import PathLike, fspath
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import click
-import msgspec
 
 from rebat.core.errors import RebatError
 
@@ -66,7 +64,7 @@ WIDTH = 10_000
 """Maximum width of a table, in characters, if it is not printed on a terminal."""
 
 
-class Sheet(msgspec.Struct, frozen=True):
+class Sheet(NamedTuple):
     """A table of texts. The first ``words`` columns contain words, and the others numbers."""
 
     title: str
@@ -108,6 +106,8 @@ class Sheet(msgspec.Struct, frozen=True):
 
     def html(self) -> str:
         """Return the table as HTML, with all cells escaped."""
+        from html import escape
+
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
         body = "".join(f"<tr>{''.join(self._cells(row))}</tr>" for row in self.rows)
         return (
@@ -116,6 +116,8 @@ class Sheet(msgspec.Struct, frozen=True):
         )
 
     def _cells(self, row: list[str]) -> list[str]:
+        from html import escape
+
         sides = ["left" if place < self.words else "right" for place in range(len(row))]
         return [
             f'<td style="text-align:{side};white-space:pre">{escape(cell)}</td>'
@@ -135,6 +137,8 @@ def json_text(value: Any) -> str:
       "n": 3
     }
     """
+    import msgspec  # 'rebat --help' prints without it
+
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
 
 

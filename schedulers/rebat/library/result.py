@@ -187,7 +187,7 @@ class Result:
         summaries = {run.policy: run.summary for run in self.runs}
         sheet = sheets.sheet_of(self.rows, self.seeds, summaries, chosen, all_metrics)
         failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
-        return msgspec.structs.replace(sheet, caption=sheet.caption + failed)
+        return sheet._replace(caption=sheet.caption + failed)
 
     def text(self, columns: Sequence[str] = (), all_metrics: bool = False) -> str:
         """Return the verdict and the comparison as text, see `sheet`."""
