@@ -40,7 +40,8 @@ from rebat.models.silent_errors import (
 from rebat.policies.makespans import PAPER_RULES
 from rebat.policies.queue_order import priority_rule, ranks
 from rebat.report.kind import Document, Expansion, Kind
-from rebat.runs.reading import convert, nonempty
+from rebat.runs.reading import Positive, convert, nonempty
+from rebat.runs.scenario import Probability
 from rebat.runs.unit import Unit, key_of
 from rebat.workloads.cluster_day import read_day_sets
 
@@ -331,8 +332,6 @@ KIND = Kind(
 )
 
 
-Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
-Probability = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Name = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^/]*$")]
 
 

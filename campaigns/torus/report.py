@@ -264,7 +264,9 @@ def _densities(densities: Lines) -> str:
         axis.plot(*zip(*points, strict=True), label=name, color=colour, linewidth=1.2)
     axis.set_xlabel("time to failure (h)", fontsize=9)
     axis.set_ylabel("density (1/h)", fontsize=9)
-    _plain(axis)
+    axis.grid(alpha=0.3)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, fontsize=7)
     return svg_of(figure)
 
@@ -297,10 +299,4 @@ def _bars(axis: Any, batches: Batches, setting: BatchSetting) -> None:
     law = batches.laws[setting.trace]
     axis.set_title(f"{setting.trace}: shape {law[1]:g}" if law else setting.trace, fontsize=9)
     axis.set_xlabel("duration of a job", fontsize=9)
-    _plain(axis)
-
-
-def _plain(axis: Any) -> None:
     axis.grid(alpha=0.3)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)

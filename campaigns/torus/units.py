@@ -26,7 +26,7 @@ from rebat.models.failures.per_node import WeibullNodes
 from rebat.models.failures.per_node_laws import PerNodeLaw, Weibull, per_node, system_mttf_s
 from rebat.models.topology import Torus, parse_torus
 from rebat.report.kind import Document, Expansion, Kind
-from rebat.runs.reading import Duration, check_seeds, convert, distinct, nonempty, seconds
+from rebat.runs.reading import Duration, Positive, check_seeds, convert, distinct, nonempty, seconds
 from rebat.runs.unit import Unit, key_of
 
 NAME = "batch"
@@ -192,7 +192,6 @@ KIND = Kind(
 )
 
 
-Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 

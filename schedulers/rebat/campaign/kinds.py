@@ -64,16 +64,14 @@ def _imported(key: str, name: Any, folder: Path | None) -> tuple[str, Any]:
     if not name.startswith("./"):
         places.append(shipped.CAMPAIGNS / name)
     file = next((place for place in places if place.is_file()), None)
-    root, path = shipped.CAMPAIGNS.resolve(), (file or Path()).resolve()
-    included = path.is_relative_to(root)
-    if file is None or not (included or folder):
+    inside = shipped.included(file) if file else None
+    if file is None or (folder is None and inside is None):
         raise InputError(f"there is no {name!r}", key, expected)
     variable, kind = CODE[key]
     value = getattr(shipped.module(file), variable, None)
     if not isinstance(value, kind):
         raise InputError(f"defines no {variable}", str(file), f"{variable} = {kind.__name__}(...)")
-    place = path.relative_to(root).as_posix() if included else f"./{name.removeprefix('./')}"
-    return place, value
+    return inside.as_posix() if inside else f"./{name.removeprefix('./')}", value
 
 
 def _own(kind: Kind, place: str) -> Kind:

@@ -197,16 +197,12 @@ def report(
     if table is None:
         paths = _report_of_runs(file, results, trace, out)
     else:
-        _check_alone(**{"--results": results, "--trace": trace})
+        for name, value in (("--results", results), ("--trace", trace)):
+            if value is not None:
+                raise InputError("has no effect with --from", name)
         paths = write_pages(table, out or table.parent, file)
     for path in paths:
         click.echo(f"wrote {path}")
-
-
-def _check_alone(**others: Path | None) -> None:
-    for name, value in others.items():
-        if value is not None:
-            raise InputError("has no effect with --from", name)
 
 
 def _report_of_runs(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ _T = TypeVar("_T", bound=msgspec.Struct)
 
 Duration = str | float
 """A duration: a text with units, or a number of seconds."""
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 
 
 def convert(table: Any, kind: type[_T], where: str) -> _T:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from rebat.core.cores import MAX_NODES
-from rebat.core.declared import declared
+from rebat.core.declared import Count, Seconds, declared
 from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
@@ -36,10 +36,6 @@ from rebat.models.operations import read_operations
 from rebat.models.tiers import SURVIVES, USUAL, Shares, parse_tiers
 from rebat.results.measures.platform import WalltimeKills
 
-Seconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "s"})]
-"""A duration in seconds. In options, it may also be a text like "5min"."""
-
-Count = Annotated[int, msgspec.Meta(ge=1)]
 Probability = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 

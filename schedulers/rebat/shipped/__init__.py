@@ -62,6 +62,12 @@ def _package(place: Path) -> str:
     return f"{_MARK}{files.hexdigest()[:16]}_{str(place).encode().hex()}"
 
 
+def included(file: Path) -> Path | None:
+    """Return the path of a file inside the campaigns that rebat includes, or None elsewhere."""
+    path, root = file.resolve(), CAMPAIGNS.resolve()
+    return path.relative_to(root) if path.is_relative_to(root) else None
+
+
 def module(file: Path) -> ModuleType:
     """Import a Python file of a campaign.
 
@@ -73,10 +79,8 @@ def module(file: Path) -> ModuleType:
     path = file.resolve()
     if not path.is_file():
         raise InputError("no such file", str(file), "a Python file")
-    root = CAMPAIGNS.resolve()
-    if path.is_relative_to(root):
-        inside = path.relative_to(root).with_suffix("").parts
-        name = ".".join((__name__, CAMPAIGNS.name, *inside))
+    if inside := included(path):
+        name = ".".join((__name__, CAMPAIGNS.name, *inside.with_suffix("").parts))
     else:
         name = f"{_package(path.parent)}.{path.stem}"
     try:
