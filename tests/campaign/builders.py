@@ -9,21 +9,22 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pytest
 
-from rebat.campaign import run, store
 from rebat.campaign.opening import Campaign, open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.store import MANY, Status
+from rebat.campaign.store import Status, Store, store_result
 from rebat.cli.main import main
 from rebat.console.progress import CampaignProgress
-from rebat.runs.unit import RunSpec
+from rebat.runs.runner import Task
+from rebat.runs.unit import RunSpec, Unit
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 
@@ -102,19 +103,33 @@ def specs_of(campaign: Campaign) -> list[RunSpec]:
     return [unit.spec for unit in campaign.units]
 
 
-def start_and_kill(
-    file: Path, results: Path, seed: int, n_done: Callable[[Path], int], many: int = MANY
-) -> bool:
+def keys_of_log(folder: Path) -> list[str]:
+    """Return the runs in the log. The log can be absent if the campaign was killed."""
+    if not (folder / "timings.csv").exists():
+        return []
+    return [line.split(",")[0] for line in (folder / "timings.csv").read_text().splitlines()]
+
+
+def stored(results: Path) -> set[str]:
+    """Return the keys of all complete results in a folder, also while a campaign runs."""
+    return set(Store(results).lines)
+
+
+def stored_task(unit: Unit, perform: Callable[..., Any], results: Path) -> Task:
+    """Return the task of a unit whose outcome is stored in a folder."""
+    return Task(unit, perform, store=partial(store_result, results))
+
+
+def start_and_kill(file: Path, results: Path, seed: int, n_done: Callable[[Path], int]) -> bool:
     """Start a campaign of 26 runs; kill its process after a random number of runs.
 
-    Return whether it was still running. ``n_done`` counts the runs in its results. Results are
-    packed when there are ``many``.
+    Return whether it was still running. ``n_done`` counts the runs in its results.
     """
     rng = random.Random(seed)
     wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
     executor = ("processes", "inline", "threads")[seed % 3]
     arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
-    process = forks().Process(target=perform_quietly, args=(arguments, many))
+    process = forks().Process(target=perform_quietly, args=(arguments,))
     process.start()
     until = time.monotonic() + 60
     while process.is_alive() and time.monotonic() < until:
@@ -150,10 +165,9 @@ def started() -> ForkServerContext:
     return context
 
 
-def perform_quietly(arguments: list[str], many: int) -> None:
+def perform_quietly(arguments: list[str]) -> None:
     """Run ``rebat campaign run`` without output, as the target of a process."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
-    run.MANY = store.MANY = many
     main(["campaign", "run", *arguments])

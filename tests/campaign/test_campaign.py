@@ -19,12 +19,12 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.campaign.simulations import KIND
 from rebat.campaign.store import Store
-from rebat.campaign.worker import Outcome, Task, lost
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
 from rebat.executors.processes import TRIES, on_processes
 from rebat.executors.resources import Resources
 from rebat.runs import simulating
+from rebat.runs.runner import Outcome, Task, lost
 from rebat.runs.simulating import simulate_run
 from rebat.runs.single import RunResult
 from rebat.runs.unit import Unit
@@ -36,9 +36,12 @@ from tests.campaign.builders import (
     SIX_SEEDS,
     campaign_file,
     contents,
+    keys_of_log,
     n_run,
     run_here,
     start_and_kill,
+    stored,
+    stored_task,
 )
 
 
@@ -47,11 +50,11 @@ def test_a_second_start_runs_only_what_is_missing(tmp_path: Path, unbroken) -> N
     results = tmp_path / "r"
     _, told = run_here(file, results, limit=4)
     assert n_run(told) == 4
-    dates = {path: path.stat().st_mtime_ns for path in (results / "runs").iterdir()}
+    first = keys_of_log(results)
     status, told = run_here(file, results)
     assert n_run(told) == 6
     assert (status.total, status.ok, status.missing) == (10, 10, 0)
-    assert all(path.stat().st_mtime_ns == date for path, date in dates.items())
+    assert not set(first) & set(keys_of_log(results)[4:])
     assert contents(results) == expected
     assert n_run(run_here(file, results)[1]) == 0
 
@@ -201,8 +204,7 @@ def test_a_worker_that_dies_does_not_stop_the_rest() -> None:
 
 def test_a_lost_run_is_recorded_as_failed(tmp_path: Path, unbroken) -> None:
     opened = open_campaign(unbroken[0])
-    task = Task(opened.units[0], KIND.perform, tmp_path / "r", False)
-    outcome = lost(task, "the worker died")
+    outcome = lost(stored_task(opened.units[0], KIND.perform, tmp_path / "r"), "the worker died")
     assert outcome.error == "the worker died"
     assert Store(tmp_path / "r").status(opened.units).failed == 1
 
@@ -229,7 +231,7 @@ def test_the_command_line_runs_says_how_far_it_is_and_cleans(tmp_path: Path, cap
     assert "4 results without a run" in out
     command("clean", *where)
     assert "removed 4 results" in capsys.readouterr().out
-    assert len(list((results / "runs").iterdir())) == 6
+    assert len(stored(results)) == 6
 
 
 def test_the_exit_status_is_one_when_some_run_failed(tmp_path: Path, capsys) -> None:
@@ -301,7 +303,7 @@ def test_a_policy_that_changes_meanwhile_is_noticed(tmp_path: Path, monkeypatch)
     opened = open_campaign(file)
     (tmp_path / "code/own.py").write_text(OWN + "\n# changed")
     own = next(unit for unit in opened.units if "own.py" in unit.spec.policy)
-    outcome = campaign_run.perform(Task(own, KIND.perform, tmp_path / "r", False))
+    outcome = campaign_run.perform(stored_task(own, KIND.perform, tmp_path / "r"))
     assert outcome.error == "code/own.py:Mine: changed while the campaign ran"
 
 
@@ -315,31 +317,31 @@ def test_a_policy_of_ones_own_that_is_not_there_is_refused_at_reading(tmp_path: 
 # ---- killed at any moment ------------------------------------------------------------------------
 
 
-def n_files(results: Path) -> int:
-    return len(list(results.glob("runs/[!.]*.json")))
+def n_stored(results: Path) -> int:
+    return len(stored(results))
 
 
 def wait_for_workers(results: Path) -> None:
     """Wait until the workers of a killed campaign end; check that they write nothing afterwards."""
     time.sleep(0.1)
-    before = sorted((results / "runs").glob("*"))
+    before = contents(results / "runs")
     time.sleep(0.2)
-    assert sorted((results / "runs").glob("*")) == before
+    assert contents(results / "runs") == before
 
 
 def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict[str, bytes]]:
     """Kill a campaign and resume it; check that no finished run is repeated, and return the
     results."""
-    killed = start_and_kill(file, results, seed, n_files)
+    killed = start_and_kill(file, results, seed, n_stored)
     if not results.exists():
         results.mkdir()
     wait_for_workers(results)
-    finished = {path: path.read_bytes() for path in results.glob("runs/[!.]*.json")}
-    dates = {path: path.stat().st_mtime_ns for path in finished}
-    assert all(json.loads(data)["status"] == "ok" for data in finished.values())
+    before = Store(results)
+    finished = {key: before.read(key) for key in before.lines}
+    assert all(result.status == "ok" for result in finished.values())
     _, told = run_here(file, results)
     assert n_run(told) == 26 - len(finished)
-    assert all(path.stat().st_mtime_ns == date for path, date in dates.items())
+    assert all(Store(results).read(key) == result for key, result in finished.items())
     return killed, contents(results)
 
 
@@ -347,7 +349,7 @@ def test_twenty_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_pa
     file = campaign_file(tmp_path, SIX_SEEDS, jobs=20)
     run_here(file, tmp_path / "unbroken")
     expected = contents(tmp_path / "unbroken")
-    assert len(expected) == 26 + 2
+    assert len(expected) == 3
     with ThreadPoolExecutor(2) as pool:
         ended = list(
             pool.map(lambda seed: killed_and_resumed(file, tmp_path / f"r{seed}", seed), range(20))

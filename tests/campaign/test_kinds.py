@@ -72,9 +72,8 @@ def test_each_kind_has_its_report(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "R-LIST-Q" in (tmp_path / "out/report-silent-errors.md").read_text()
     assert "useful utilisation" in (tmp_path / "out/report-simulation.md").read_text()
-    for path in (results / "runs").iterdir():
-        if json.loads(path.read_text())["identity"].get("heuristics"):
-            path.unlink()
+    held = Store(results)
+    held.merge({key for key in held.lines if "heuristics" in held.read(key).identity})
     names = [path.name for path in write_report(opened, results, tmp_path / "half")]
     assert names == ["report.html", "report.md"]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import Owner, Store, UnitResult
+from rebat.campaign.store import RESULTS, Owner, Store, UnitResult
 from rebat.campaign.tables import write_tables
 from rebat.core.errors import InputError
 from rebat.models.failures.renewal import Authors, Poisson
@@ -130,12 +130,13 @@ def test_a_result_is_read_as_it_was_written(spec: RunSpec, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"key": "x", "status": "ok", "identity": {}}'])
+@pytest.mark.parametrize("end", ["", "\n"])
 def test_what_is_no_whole_result_counts_as_missing(
-    text: str, spec: RunSpec, tmp_path: Path
+    text: str, end: str, spec: RunSpec, tmp_path: Path
 ) -> None:
     store, run = Store(tmp_path / "r"), units([spec])[0]
-    store.run_path(run.key).parent.mkdir(parents=True)
-    store.run_path(run.key).write_text(text)
+    (tmp_path / "r/runs").mkdir(parents=True)
+    (tmp_path / "r/runs/a.jsonl").write_text(text + end)
     assert store.status([run]).missing == 1
 
 
@@ -146,7 +147,7 @@ def test_clean_removes_what_belongs_to_no_run(spec: RunSpec, tmp_path: Path) -> 
         store.write(result(run, metrics={}))
         store.run_folder(run.key).mkdir(parents=True)
         (store.run_folder(run.key) / "jobs.csv").touch()
-    half = store.folder / "runs" / f".{kept.key}.json.x"
+    half = store.folder / "runs" / ".results.jsonl.x"
     half.write_text("{")
     assert store.status([kept]).stale == 1
     assert store.clean([kept]) == 1
@@ -203,7 +204,7 @@ def test_clean_leaves_what_no_campaign_made(spec: RunSpec, tmp_path: Path) -> No
     others = [
         store.folder / name
         for name in (
-            "runs/notes.json", f"runs/{'0' * 64}.json", "runs/.hidden", "folders/mine/jobs.csv",
+            "runs/notes.json", f"runs/{'0' * 64}.txt", "runs/.hidden", "folders/mine/jobs.csv",
             f"folders/{'1' * 64}/thesis.txt", ".profile",
         )
     ]  # fmt: skip
@@ -213,9 +214,9 @@ def test_clean_leaves_what_no_campaign_made(spec: RunSpec, tmp_path: Path) -> No
     forged = UnitResult(key="2" * 64, status="ok", identity={"a": 1})
     store.write(forged)
     assert store.clean([]) == 1
-    assert not store.run_path(run.key).exists()
+    assert list(store.lines) == [forged.key]
     kept = {path for path in store.folder.rglob("*") if path.is_file()}
-    assert kept == {*others, folder / "notes.txt", store.run_path(forged.key)}
+    assert kept == {*others, folder / "notes.txt", store.folder / "runs" / RESULTS}
 
 
 def test_metrics_become_rows_of_name_class_and_value() -> None:

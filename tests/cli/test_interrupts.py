@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign.builders import GRID, campaign_file
+from tests.campaign.builders import GRID, campaign_file, stored
 from tests.messages import messages
 
 ROOT = Path(__file__).parents[2]
@@ -84,13 +84,13 @@ def test_a_campaign_keeps_its_results_and_says_one_line(
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         until = time.monotonic() + 90
-        while not list(results.glob("runs/[!.]*")) and time.monotonic() < until:
+        while not stored(results) and time.monotonic() < until:
             time.sleep(0.02)
         os.killpg(process.pid, getattr(signal, name))
         _, error = process.communicate(timeout=60)
     assert process.returncode == status
     assert messages(error) == [f"rebat: {says}"]
-    assert list(results.glob("runs/[!.]*.json"))
+    assert stored(results)
 
 
 def limited(*arguments: object, blocks: int) -> subprocess.CompletedProcess[str]:
@@ -118,7 +118,7 @@ def test_a_full_disk_ends_a_campaign(executor: str, tmp_path: Path) -> None:
     file, results = campaign_file(tmp_path / "in", jobs=20), tmp_path / "r"
     arguments = ("campaign", "run", file, "--results", results, "--executor", executor)
     assert told_once(limited(*arguments, blocks=1))
-    assert list(results.glob("runs/*")) == []
+    assert not stored(results)
 
 
 @pytest.mark.parametrize("place", ["/proc/none/out", f"{TOY}/out"])

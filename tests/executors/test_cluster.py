@@ -24,7 +24,15 @@ from rebat.executors import cluster as crew
 from rebat.executors import on_dask
 from rebat.executors.cluster import KEYS, SYSTEMS, job_options, jobqueue, listed
 from rebat.executors.resources import Jobs
-from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
+from tests.campaign.builders import (
+    GRID,
+    campaign_file,
+    contents,
+    keys_of_log,
+    n_run,
+    run_here,
+    stored,
+)
 from tests.executors.fake_systems import Fake
 from tests.messages import messages
 
@@ -58,13 +66,6 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, refuse
 def results_of(folder: Path) -> dict[str, bytes]:
     """Return the results without the output of the jobs."""
     return {name: data for name, data in contents(folder).items() if not name.startswith("jobs/")}
-
-
-def keys_of_log(folder: Path) -> list[str]:
-    """Return the runs in the log. The log can be absent if the campaign was killed."""
-    if not (folder / "timings.csv").exists():
-        return []
-    return [line.split(",")[0] for line in (folder / "timings.csv").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -156,7 +157,7 @@ def started(file: Path, results: Path, n_results: int) -> subprocess.Popen[str]:
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
     )  # fmt: skip
     until = time.monotonic() + 60
-    while len(list(results.glob("runs/[!.]*.json"))) < n_results and time.monotonic() < until:
+    while len(stored(results)) < n_results and time.monotonic() < until:
         time.sleep(0.02)
     return process
 
@@ -169,7 +170,7 @@ def test_a_killed_campaign_leaves_no_job_and_goes_on(tmp_path: Path, fake: Fake)
     assert process.returncode == -signal.SIGKILL
     assert fake.jobs()  # their workers must notice the kill
     assert fake.empties()
-    done = {path.stem for path in (tmp_path / "r" / "runs").glob("[!.]*.json")}
+    done = stored(tmp_path / "r")
     assert 5 <= len(done) < 62
     logged = keys_of_log(tmp_path / "r")
     _, told = run_here(file, tmp_path / "r")

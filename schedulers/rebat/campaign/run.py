@@ -6,15 +6,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import MANY, State, Status, Store
+from rebat.campaign.store import State, Status, Store, store_result
 from rebat.campaign.tables import write_tables
-from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.console.output import warn
 from rebat.console.progress import CampaignProgress, OnCampaignProgress
 from rebat.core.errors import InputError, not_installed
@@ -23,6 +22,7 @@ from rebat.executors.resources import Jobs, Resources
 from rebat.executors.table import Executor
 from rebat.executors.table import executor as executor_named
 from rebat.executors.threads import on_this_machine
+from rebat.runs.runner import Outcome, Task, lost, perform
 from rebat.runs.unit import Unit
 
 MOST_NAMED = 10
@@ -83,7 +83,7 @@ def run_campaign(
             warn_of_damage(store, states, "the run is repeated")
             todo = missing(campaign, store, states, keep_runs, retry_failed)[:limit]
             tasks = [_task(campaign, unit, store, keep_runs) for unit in todo]
-            store.merge(campaign.units)
+            store.merge()
             n_workers = _workers(workers, executor)
             n_started = 0 if executor in SYSTEMS else n_workers
             tally = Tally(_others(states, todo), len(states), len(tasks), n_started, on_progress)
@@ -103,10 +103,12 @@ def run_campaign(
                 try:
                     # Without this, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
-                        _collect(outcomes, store, tally)
+                        for outcome in outcomes:
+                            store.log_time(outcome.key, outcome.seconds)
+                            tally.count(outcome)
                 finally:
                     store.sweep()  # remove incomplete files of terminated workers
-                store.merge(campaign.units)
+                store.merge()
             write_tables(store, campaign)
             return store.status(campaign.units)
     except OSError as error:
@@ -115,19 +117,9 @@ def run_campaign(
 
 def _task(campaign: Campaign, unit: Unit, store: Store, keep_runs: bool) -> Task:
     kind = campaign.kinds[unit.kind]
-    return Task(unit, kind.perform, store.folder, keep_runs and bool(kind.files))
-
-
-def _collect(outcomes: Iterable[Outcome], store: Store, tally: Tally) -> None:
-    """Count outcomes. After every ``MANY`` of them, move their results to a pack."""
-    keys: list[str] = []
-    for outcome in outcomes:
-        store.log_time(outcome.key, outcome.seconds)
-        tally.count(outcome)
-        keys.append(outcome.key)
-        if len(keys) == MANY:
-            store.pack(keys)
-            keys = []
+    folder = store.run_folder(unit.key) if keep_runs and kind.files else None
+    stored = partial(store_result, store.folder)
+    return Task(unit, kind.perform, folder=folder, store=stored)
 
 
 def missing(
@@ -160,7 +152,7 @@ def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> No
     for place in damaged[:MOST_NAMED]:
         warn(f"{place}: does not match its checksum, or has no checksum; {remedy}")
     if len(damaged) > MOST_NAMED:
-        warn(f"{len(damaged) - MOST_NAMED} more damaged files in {store.folder / 'runs'}; {remedy}")
+        warn(f"{len(damaged) - MOST_NAMED} more damaged lines in {store.folder / 'runs'}; {remedy}")
 
 
 def _prepare(campaign: Campaign, units: Sequence[Unit]) -> None:

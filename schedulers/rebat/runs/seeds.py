@@ -8,19 +8,22 @@ the interval is narrow enough.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from rebat.core.errors import InputError, PolicyError, RebatError, one_line
+from rebat.core.errors import InputError, PolicyError
 from rebat.results.catalogue import RECORDED
 from rebat.results.comparison import Seeds
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import Name, flat_metrics
+from rebat.runs.runner import perform_all
 from rebat.runs.scenario import Scenario
-from rebat.runs.simulating import perform_all, simulate_run, units
+from rebat.runs.simulating import simulate_run, units
 from rebat.runs.unit import RunSpec, Source, Unit
 
 MOST_SEEDS = 1_000
@@ -54,21 +57,6 @@ class SeedRuns(msgspec.Struct, frozen=True):
     """Class of each policy that is not defined in a file."""
 
 
-class Done(msgspec.Struct, frozen=True):
-    """A completed run with its metrics, or a failed run with its error."""
-
-    seed: int
-    policy: str
-    values: list[tuple[str, str | None, float]] = []
-    error: str = ""
-
-
-class _Task(msgspec.Struct, frozen=True):
-    seed: int
-    policy: str
-    unit: Unit
-
-
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
@@ -76,13 +64,14 @@ def run_seeds(
     seeds, done = Seeds(list(requested.policies)), 0
     total = requested.n_seeds * len(requested.policies)
     for batch in _batches(requested, seeds):
-        tasks = list(_tasks(requested, batch))
-        total = max(total, done + len(tasks))
+        runs = list(itertools.product(batch, requested.policies))
+        total = max(total, done + len(runs))
         on_done(done, total)
-        for run in perform_all(tasks, perform, _lost, requested.workers):
-            if run.error:
-                raise PolicyError(f"seed {run.seed}, policy {run.policy}: {run.error}")
-            seeds.add(run.seed, run.policy, run.values)
+        for outcome in perform_all(_units(requested, runs), perform, requested.workers):
+            seed, policy = runs[outcome.number]
+            if outcome.metrics is None:
+                raise PolicyError(f"seed {seed}, policy {policy}: {outcome.error}")
+            seeds.add(seed, policy, flat_metrics(outcome.metrics))
             done += 1
             on_done(done, total)
     return seeds
@@ -110,8 +99,8 @@ def _too_wide(seeds: Seeds, narrow: Narrow) -> bool:
     return any(width is None or width > narrow.width for width in widths)
 
 
-def _tasks(requested: SeedRuns, batch: range) -> Iterator[_Task]:
-    runs = list(itertools.product(batch, requested.policies))
+def _units(requested: SeedRuns, runs: Iterable[tuple[int, str]]) -> list[Unit]:
+    """Return the units of pairs of a seed and a policy."""
     specs = [
         RunSpec(
             grid="run",
@@ -123,23 +112,12 @@ def _tasks(requested: SeedRuns, batch: range) -> Iterator[_Task]:
         )
         for seed, policy in runs
     ]
-    for (seed, policy), unit in zip(runs, units(specs), strict=True):
-        yield _Task(seed, policy, unit)
+    return units(specs)
 
 
-def perform(task: _Task) -> Done:
-    """Simulate a policy with a seed, in a worker."""
-    try:
-        summary = as_json(simulate_run(task.unit).summary)
-    except InputError:
-        raise
-    except RebatError as error:
-        return Done(task.seed, task.policy, error=one_line(error))
-    return Done(task.seed, task.policy, list(flat_metrics(summary)))
-
-
-def _lost(task: _Task, reason: str) -> Done:
-    return Done(task.seed, task.policy, error=reason)
+def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
+    """Simulate a policy with a seed, in a worker, and return its metrics."""
+    return as_json(simulate_run(unit).summary)
 
 
 def check_metric(metric: Name, option: str) -> None:

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import msgspec
 
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Workload
-from rebat.executors.resources import Lost, R, Resources, Work
-from rebat.executors.threads import on_this_machine
 from rebat.models.failures.laws import reads_files
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
@@ -215,29 +213,3 @@ def _prepared(source: str, content: str, scenario: Scenario) -> Workload:
         return prepared(_loaded(source, content), scenario)
 
     return _WORKLOADS.get((source, content, scenario), create)
-
-
-class UnitTask(Protocol):
-    """A task that simulates a unit."""
-
-    @property
-    def unit(self) -> Unit: ...
-
-
-T = TypeVar("T", bound=UnitTask)
-
-
-def perform_all(
-    tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], workers: int
-) -> Iterator[R]:
-    """Yield outcomes as they complete. With one worker, perform the tasks one after another here.
-
-    With several workers, runs on the compiled loop are performed in threads where this is faster,
-    and others in processes.
-    """
-    if workers == 1:
-        yield from map(work, tasks)
-        return
-    keys = in_threads((task.unit for task in tasks), workers)
-    resources = Resources(workers=workers)
-    yield from on_this_machine(tasks, work, lost, resources, lambda task: task.unit.key in keys)

@@ -10,6 +10,7 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
+from rebat.campaign.store import Store
 from rebat.cli import main as cli
 from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting
@@ -139,10 +140,7 @@ def test_values_are_paired_by_workload(ran, evidence) -> None:
     }
 
     def makespan(*run: object) -> float:
-        import json
-
-        text = (ran[1] / "runs" / f"{results[run]}.json").read_text()
-        return json.loads(text)["metrics"]["makespan_s"]
+        return Store(ran[1]).read(results[run]).metrics["makespan_s"]
 
     setting = evidence.main("mixed")
     found = rise(evidence, setting, case_of("dbes:react=replacement"))

@@ -18,7 +18,6 @@ from click.testing import CliRunner
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import Store
-from rebat.campaign.worker import Task, lost
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
@@ -30,9 +29,10 @@ from rebat.models.silent_errors import (
     synthetic_jobs,
 )
 from rebat.policies.queue_order import ranks
+from rebat.runs.runner import lost
 from rebat.shipped.campaigns.silent_errors.units import play
 from rebat.workloads.batsim_json import write_workload
-from tests.campaign.builders import contents, n_run, run_here
+from tests.campaign.builders import contents, n_run, run_here, stored, stored_task
 from tests.campaigns.silent_errors.builders import SMALL, means, rows, small
 
 # ---- the units
@@ -112,13 +112,13 @@ def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", command, *options], stderr=subprocess.PIPE)
     try:
         end = time.monotonic() + 60
-        while not list(results.glob("runs/[!.]*.json")) and time.monotonic() < end:
+        while not stored(results) and time.monotonic() < end:
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.005)
     finally:
         process.kill()
         process.communicate(timeout=20)
-    had = len(list(results.glob("runs/[!.]*.json")))
+    had = len(stored(results))
     status, told = run_here(file, results)
     assert had >= 1
     assert (n_run(told), status.ok) == (8 - had, 8)
@@ -130,7 +130,7 @@ def test_a_torn_result_is_played_again(tmp_path: Path, done) -> None:
     results = tmp_path / "r"
     shutil.copytree(done[1], results)
     torn = next((results / "runs").iterdir())
-    torn.write_bytes(torn.read_bytes()[:40])
+    torn.write_bytes(torn.read_bytes()[:-40])
     assert n_run(run_here(small(tmp_path), results)[1]) == 1
     assert contents(results) == contents(done[1])
 
@@ -201,7 +201,7 @@ def test_clean_removes_what_the_file_asks_for_no_more(tmp_path: Path, done) -> N
     file = small(tmp_path, SMALL.replace("[0, 0.5]", "[0.5]"))
     assert "4 results without a run" in call("status", file, results)
     assert "removed 4 results" in call("clean", file, results)
-    assert len(list((results / "runs").iterdir())) == 4
+    assert len(stored(results)) == 4
     assert {row["q"] for row in rows(results)} == {0.5}
     assert n_run(run_here(file, results)[1]) == 0
 
@@ -209,10 +209,8 @@ def test_clean_removes_what_the_file_asks_for_no_more(tmp_path: Path, done) -> N
 def test_what_failed_is_played_again_on_request(tmp_path: Path, done) -> None:
     file, results = small(tmp_path), tmp_path / "r"
     opened = open_campaign(file)
-    assert lost(
-        Task(opened.units[0], opened.kinds["silent-errors"].perform, results, False),
-        "the worker died",
-    ).error
+    task = stored_task(opened.units[0], opened.kinds["silent-errors"].perform, results)
+    assert lost(task, "the worker died").error
     status, told = run_here(file, results)
     assert (status.ok, status.failed, n_run(told)) == (7, 1, 7)
     status, told = run_here(file, results, retry_failed=True)

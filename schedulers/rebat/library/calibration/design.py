@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from rebat.core.errors import InputError, RebatError, one_line
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import traits_of
@@ -29,8 +29,9 @@ from rebat.library.workloads import LoadedWorkload, as_file, names_in
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.recorded import Trace
 from rebat.results.intervals import interval
+from rebat.runs.runner import perform_all
 from rebat.runs.scenario import Scenario
-from rebat.runs.simulating import perform_all, simulate_run, units
+from rebat.runs.simulating import simulate_run, units
 from rebat.runs.unit import RunSpec, Unit
 
 POLICIES = (
@@ -98,11 +99,6 @@ class CalibratedRun(msgspec.Struct, frozen=True):
         return nearness(*self.compared(recorded))
 
 
-class _Task(msgspec.Struct, frozen=True):
-    configuration: Configuration
-    unit: Unit
-
-
 def simulated(
     workload: LoadedWorkload,
     scenario: Scenario,
@@ -121,35 +117,27 @@ def simulated(
         )
         for chosen in configurations
     ]
-    tasks = [_Task(*pair) for pair in zip(configurations, units(specs), strict=True)]
-    n_workers = min(workers or len(os.sched_getaffinity(0)), len(tasks))
-    done = perform_all(tasks, perform, _lost, n_workers)
-    for number, run in enumerate(done, start=1):
-        on_done(number, len(tasks))
-        yield run
+    n_workers = min(workers or len(os.sched_getaffinity(0)), len(specs))
+    outcomes = perform_all(units(specs), perform, n_workers)
+    for number, outcome in enumerate(outcomes, start=1):
+        on_done(number, len(specs))
+        chosen, found = configurations[outcome.number], outcome.metrics
+        if found is None:
+            yield CalibratedRun(chosen, error=outcome.error or "")
+        else:
+            yield CalibratedRun(chosen, found["waits_s"], found["useful"] * chosen.nodes)
 
 
-def perform(task: _Task) -> CalibratedRun:
-    """Simulate a configuration, in a worker."""
-    try:
-        result = simulate_run(task.unit)
-    except InputError:
-        raise
-    except RebatError as error:
-        return CalibratedRun(task.configuration, error=one_line(error))
-    rows = result.rows
+def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
+    """Simulate a configuration, in a worker. Return waits and the useful share of node time."""
+    result = simulate_run(unit)
+    rows, platform = result.rows, result.summary.platform
     waits_s = rows.column("first_start") - rows.column("submission_time")
     waits = zip(rows.column("job_id"), waits_s, strict=True)
-    platform = result.summary.platform
-    return CalibratedRun(
-        task.configuration,
-        {str(name): float(wait) for name, wait in waits if not math.isnan(wait)},
-        platform.useful / platform.total * task.configuration.nodes,
-    )
-
-
-def _lost(task: _Task, reason: str) -> CalibratedRun:
-    return CalibratedRun(task.configuration, error=reason)
+    return {
+        "waits_s": {str(name): float(wait) for name, wait in waits if not math.isnan(wait)},
+        "useful": platform.useful / platform.total,
+    }
 
 
 def nearest_first(

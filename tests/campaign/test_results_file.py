@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packs, the results of many runs in one file: no result is lost or repeated."""
+"""The files of results: processes append to their own files, and no result is lost or repeated."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rebat.campaign import run, store
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.store import PACK, Packs, Store, UnitResult
+from rebat.campaign.store import RESULTS, Store, UnitResult
 from rebat.cli.campaign import campaign
+from rebat.runs.unit import Unit
 from tests.campaign.builders import (
     GRID,
     SIX_SEEDS,
     campaign_file,
     contents,
+    keys_of_log,
     n_run,
     run_here,
     start_and_kill,
@@ -25,15 +27,12 @@ from tests.campaign.builders import (
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Pack results when there are 4 or more."""
-    for module in (run, store):
-        monkeypatch.setattr(module, "MANY", 4)
-    return 4
+def unit(tmp_path: Path) -> Unit:
+    return open_campaign(campaign_file(tmp_path, jobs=5)).units[0]
 
 
 @pytest.fixture
-def packed(tmp_path: Path, few: int) -> tuple[Path, Path]:
+def packed(tmp_path: Path) -> tuple[Path, Path]:
     """A campaign of 10 runs and its results, all in one file."""
     file = campaign_file(tmp_path, jobs=5)
     run_here(file, tmp_path / "r")
@@ -41,32 +40,20 @@ def packed(tmp_path: Path, few: int) -> tuple[Path, Path]:
 
 
 def lines_of(results: Path) -> list[bytes]:
-    return (results / "runs" / PACK).read_bytes().splitlines()
+    return (results / "runs" / RESULTS).read_bytes().splitlines()
 
 
 def replace_line(results: Path, number: int, text: bytes) -> None:
     lines = lines_of(results)
     lines[number] = text
-    (results / "runs" / PACK).write_bytes(b"\n".join(lines) + b"\n")
+    (results / "runs" / RESULTS).write_bytes(b"\n".join(lines) + b"\n")
 
 
 def test_many_results_are_in_one_file_in_the_order_of_their_keys(packed) -> None:
     file, results = packed
-    assert [path.name for path in (results / "runs").iterdir()] == [PACK]
+    assert [path.name for path in (results / "runs").iterdir()] == [RESULTS]
     keys = [json.loads(line)["key"] for line in lines_of(results)]
     assert keys == sorted(open_campaign(file).distinct)
-
-
-def test_a_packed_result_is_the_result_of_its_own_file(packed, tmp_path: Path, monkeypatch) -> None:
-    file, results = packed
-    monkeypatch.setattr(store, "MANY", 1000)
-    monkeypatch.setattr(run, "MANY", 1000)
-    run_here(file, tmp_path / "single")
-    for key in open_campaign(file).distinct:
-        assert Store(results).read(key) == Store(tmp_path / "single").read(key)
-    tables = ("results.parquet", "campaign.json")
-    for name in tables:
-        assert (results / name).read_bytes() == (tmp_path / "single" / name).read_bytes()
 
 
 def test_a_second_start_runs_nothing_and_changes_no_byte(packed) -> None:
@@ -77,16 +64,53 @@ def test_a_second_start_runs_nothing_and_changes_no_byte(packed) -> None:
     assert contents(results) == before
 
 
-def test_results_of_earlier_versions_are_packed_at_the_next_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = campaign_file(tmp_path, jobs=5)
-    run_here(file, tmp_path / "r")
-    assert len(list((tmp_path / "r/runs").glob("*.json"))) == 10
-    monkeypatch.setattr(store, "MANY", 4)
-    _, progress = run_here(file, tmp_path / "r")
+def split(results: Path, *parts: slice) -> None:
+    """Distribute lines of the file of results to files of processes."""
+    lines = lines_of(results)
+    (results / "runs" / RESULTS).unlink()
+    for number, part in enumerate(parts):
+        (results / f"runs/{number}.jsonl").write_bytes(b"".join(b"%s\n" % s for s in lines[part]))
+
+
+def test_files_of_processes_are_merged_at_the_next_start(packed) -> None:
+    file, results = packed
+    expected = contents(results)
+    split(results, slice(0, 3), slice(2, 7), slice(7, 10))
+    assert Store(results).status(open_campaign(file).units).ok == 10
+    _, progress = run_here(file, results)
     assert n_run(progress) == 0
-    assert [path.name for path in (tmp_path / "r/runs").iterdir()] == [PACK]
+    assert contents(results) == expected
+
+
+def test_an_incomplete_last_line_is_a_missing_run(packed, capsys) -> None:
+    """A process was killed while it wrote a line."""
+    file, results = packed
+    expected = contents(results)
+    split(results, slice(0, 4), slice(4, 10))
+    path = results / "runs/1.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    _, progress = run_here(file, results)
+    assert n_run(progress) == 1
+    assert not capsys.readouterr().err
+    assert contents(results) == expected
+
+
+def test_after_a_full_disk_a_process_writes_to_another_file(tmp_path, unit, monkeypatch) -> None:
+    held = Store(tmp_path / "r")
+    broken = UnitResult(key=unit.key, status="ok", identity=unit.identity)
+    held.write(broken)
+    opened = Path.open
+
+    def no_space(path: Path, mode: str = "r") -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", no_space)
+    with pytest.raises(OSError, match="No space left"):
+        held.write(broken)
+    monkeypatch.setattr(Path, "open", opened)
+    held.write(broken)
+    assert len(list((tmp_path / "r/runs").iterdir())) == 2
+    assert held.read(unit.key) == broken
 
 
 def changed_digit(line: bytes) -> bytes:
@@ -118,7 +142,7 @@ def test_a_damaged_line_is_named_and_its_run_repeated(damage, packed, capsys) ->
     campaign.main(["status", str(file), "--results", str(results)], standalone_mode=False)
     captured = capsys.readouterr()
     assert "9 of 10 runs done, 0 failed, 1 left" in captured.out
-    place = f"{results / 'runs' / PACK}, line 4: does not match its checksum"
+    place = f"{results / 'runs' / RESULTS}, line 4: does not match its checksum"
     assert place in captured.err
     _, progress = run_here(file, results)
     assert n_run(progress) == 1
@@ -136,7 +160,7 @@ def test_a_newer_result_replaces_a_packed_one(packed) -> None:
     held = Store(results)
     held.write(newer)
     assert held.status(opened.units).failed == 1
-    held.pack([key])
+    held.merge()
     assert Store(results).read(key) == newer
     assert Store(results).status(opened.units).failed == 1
     _, progress = run_here(file, results, retry_failed=True)
@@ -145,16 +169,12 @@ def test_a_newer_result_replaces_a_packed_one(packed) -> None:
 
 
 def test_a_copy_that_a_killed_campaign_left_is_removed(packed) -> None:
-    """The campaign was killed after it wrote a pack and before it removed the other copies."""
+    """The campaign was killed after it wrote the merged file and before it removed the others."""
     file, results = packed
     expected = contents(results)
-    opened = open_campaign(file)
-    held = Store(results)
-    keys = sorted(opened.distinct)
-    for key in keys[:3]:
-        held.write(held.read(key))
-    held.packs.add({key: held.packs.lines[key].text for key in keys[2:6]})
-    assert Store(results).status(opened.units).ok == 10
+    lines = lines_of(results)
+    (results / "runs/0.jsonl").write_bytes(b"".join(b"%s\n" % line for line in lines[2:6]))
+    assert Store(results).status(open_campaign(file).units).ok == 10
     _, progress = run_here(file, results)
     assert n_run(progress) == 0
     assert contents(results) == expected
@@ -171,30 +191,26 @@ def test_clean_removes_packed_results_of_other_runs(packed, tmp_path: Path) -> N
     assert held.status(smaller.units).ok == 6
 
 
-def test_packs_remain_readable_while_a_campaign_replaces_them(packed) -> None:
+def test_results_remain_readable_while_a_campaign_replaces_their_file(packed) -> None:
     file, results = packed
     keys = sorted(open_campaign(file).distinct)
-    reader = Packs(results / "runs")
-    Packs(results / "runs").merge({}, removed={keys[0]})
-    assert json.loads(reader.lines[keys[-1]].text)["key"] == keys[-1]
+    reader = Store(results)
+    assert reader.read(keys[0])
+    Store(results).merge(removed={keys[0]})
+    assert reader.read(keys[-1]).key == keys[-1]
 
 
-def logged(results: Path) -> int:
-    log = results / "timings.csv"
-    return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-def test_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path, few) -> None:
+def test_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, SIX_SEEDS, jobs=20)
     run_here(file, tmp_path / "unbroken")
     expected = contents(tmp_path / "unbroken")
     opened, n_killed = open_campaign(file), 0
     for seed in range(8):
         results = tmp_path / f"r{seed}"
-        n_killed += start_and_kill(file, results, seed, logged, many=few)
+        n_killed += start_and_kill(file, results, seed, lambda folder: len(keys_of_log(folder)))
         time.sleep(0.1)  # its workers end
         n_done = Store(results).status(opened.units).ok
-        assert n_done >= logged(results)
+        assert n_done >= len(keys_of_log(results))
         _, progress = run_here(file, results)
         assert n_run(progress) == 26 - n_done
         assert contents(results) == expected
