@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from rebat.results.comparison import Seeds, rows, verdict
+from rebat.results.comparison import Runs, rows, verdict
 
 
-def result(policies: dict[str, list[float]]) -> Seeds:
+def result(policies: dict[str, list[float]]) -> Runs[str]:
     """Return policies with a useful utilisation per seed; the mean flow is 100 times this."""
-    seeds = Seeds(list(policies))
+    seeds = Runs(list(policies))
     for policy, values in policies.items():
         for seed, value in enumerate(values):
             metrics: list[tuple[str, str | None, float]] = [("useful_utilisation", None, value)]
@@ -16,7 +16,7 @@ def result(policies: dict[str, list[float]]) -> Seeds:
     return seeds
 
 
-def said(seeds: Seeds) -> list[str]:
+def said(seeds: Runs[str]) -> list[str]:
     return verdict(list(rows(seeds)), seeds).splitlines()
 
 

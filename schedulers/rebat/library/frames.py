@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rebat.core.table import Texts
 from rebat.core.units import FOREVER_US, to_s
-from rebat.results.comparison import COMPARED, MetricRow, Seeds
+from rebat.results.comparison import COMPARED, MetricRow, Runs
 from rebat.results.comparison import compared as row_of
 from rebat.results.files.run_csv import attempt_columns
 from rebat.results.files.tables import plain_columns
@@ -86,7 +86,7 @@ def nodes(results: Sequence[RunResult]) -> DataFrame:
     return _with_policies(parts, results)
 
 
-def metrics(seeds: Seeds) -> DataFrame:
+def metrics(seeds: Runs[str]) -> DataFrame:
     """Return a row per seed, policy, metric and size class."""
     import pandas as pd
 
@@ -205,7 +205,7 @@ def compared_summaries(folders: Sequence[Path]) -> str:
         listed = ", ".join(f"{name} {n_nodes}" for name, n_nodes in sizes.items())
         problem = f"the machines have different numbers of nodes: {listed}"
         raise InputError(problem, expected="runs on the same machine")
-    seeds = Seeds(list(summaries))
+    seeds = Runs(list(summaries))
     for name, summary in summaries.items():
         seeds.add(0, name, flat_metrics(as_json(summary)))
     table = list(rows(seeds))

@@ -19,7 +19,7 @@ from rebat.library.checks import in_python
 from rebat.library.figure_files import NO_FIGURES, FigureFiles
 from rebat.library.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.results.catalogue import columns as columns_of
-from rebat.results.comparison import MetricRow, Seeds, intervals_csv, rows, verdict, write_seeds
+from rebat.results.comparison import MetricRow, Runs, intervals_csv, rows, verdict, write_seeds
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
@@ -40,7 +40,7 @@ class Result:
 
     Attributes
     ----------
-    seeds : Seeds
+    seeds : Runs[str]
         All metrics of all policies and seeds.
     runs : list of RunResult
         The run of each policy if there is a single seed. With several seeds, the list is empty.
@@ -52,7 +52,7 @@ class Result:
 
     def __init__(
         self,
-        seeds: Seeds,
+        seeds: Runs[str],
         facts: Mapping[str, Any],
         done: PolicyRuns | None = None,
         origin: Origin = NO_ORIGIN,
@@ -67,13 +67,13 @@ class Result:
         done: PolicyRuns, seed: int, facts: Mapping[str, Any], origin: Origin = NO_ORIGIN
     ) -> Result:
         """Create the result of one run per policy."""
-        seeds = Seeds([run.policy for run in done.results])
+        seeds = Runs([run.policy for run in done.results])
         for run in done.results:
             seeds.add(seed, run.policy, flat_metrics(as_json(run.summary)))
         return Result(seeds, facts, done, origin)
 
     @staticmethod
-    def of_seeds(seeds: Seeds, facts: Mapping[str, Any], origin: Origin) -> Result:
+    def of_seeds(seeds: Runs[str], facts: Mapping[str, Any], origin: Origin) -> Result:
         """Create the result of several seeds."""
         return Result(seeds, facts, origin=origin)
 

@@ -47,7 +47,7 @@ from rebat.models.failures.correlated import NONE
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of
 from rebat.models.failures.recorded import Recorded, Trace
-from rebat.results.comparison import Seeds
+from rebat.results.comparison import Runs
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.scenario import OF_FAILURES, OPTIONS, Scenario, ScenarioOptions, grouped
 from rebat.runs.seeds import SeedRuns, run_seeds
@@ -299,7 +299,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
             kinds,
         )
         with counting_bar("runs", n_seeds * len(names)) as on_progress:
-            seeds: Seeds = run_seeds(runs, on_progress)
+            seeds: Runs[str] = run_seeds(runs, on_progress)
         return Result.of_seeds(seeds, self.provenance, self.origin)
 
     def _scenario(self, seed: int) -> Scenario:

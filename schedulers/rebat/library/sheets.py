@@ -16,7 +16,7 @@ from rebat.core.units import format_duration
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import (
     MetricRow,
-    Seeds,
+    Runs,
     by_name,
     comparable_with,
     comparison,
@@ -44,7 +44,7 @@ def check_table(columns: Sequence[str], all_metrics: bool) -> None:
 
 def sheet_of(
     rows: Sequence[MetricRow],
-    seeds: Seeds,
+    seeds: Runs[str],
     summaries: Mapping[str, RunSummary],
     columns: Sequence[Name],
     all_metrics: bool,
@@ -101,7 +101,9 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
     )
 
 
-def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
+def by_metric_of_seeds(
+    rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]
+) -> Sheet:
     """Return a row per metric and policy with mean, change and their intervals."""
     by, base = by_name(rows), seeds.policies[0]
     cells = []
@@ -115,7 +117,7 @@ def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequenc
     return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "change"], cells, words=2)
 
 
-def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
+def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]) -> Sheet:
     """Return a row per policy, sorted by the first metric (the best value first).
 
     Each metric has two columns: value and change. With several seeds, each metric has one column:
@@ -154,7 +156,7 @@ def _sorted(
     return sorted(policies, key=place)
 
 
-def _seeds(seeds: Seeds) -> str:
+def _seeds(seeds: Runs[str]) -> str:
     n = len(seeds.seeds)
     return f"{counted(n, 'seed')}, {counted(len(seeds.policies), 'policy', 'policies')}"
 

@@ -20,6 +20,7 @@ from rebat.core.units import parse_duration
 from rebat.figures.charts import Lines
 from rebat.report.parts import Table, bracketed
 from rebat.results.catalogue import metric as about_metric
+from rebat.results.comparison import Case, Runs
 from rebat.results.intervals import (
     ANY_SEED,
     FEWEST,
@@ -39,9 +40,6 @@ from rebat.runs.labels import SCENARIO_COLUMNS, ScenarioLabel, read_results
 
 Where = TypeVar("Where", bound=Hashable)
 """The part of a key that compared runs have in common, such as a workload with its failures."""
-
-Case = TypeVar("Case", bound=Hashable)
-"""The part of a key in which compared runs differ, usually a policy."""
 
 Row = tuple[Where, Case, str, str, Any, float]
 """A row: setting, case, metric, size class (empty: none), seed, value."""
@@ -69,32 +67,31 @@ class Index(Generic[Where, Case]):
     def __init__(
         self, rows: Iterable[Row[Where, Case]], derived: Mapping[str, Callable[[Read], BySeed]] = {}
     ) -> None:
-        self._cells: dict[tuple[Where, Case, str, str], dict[Any, float]] = {}
+        self._runs: dict[Where, Runs[Case]] = {}
         self._derived = derived
-        self._cases: dict[Where, dict[Case, None]] = {}
-        self._classes: dict[tuple[Where, str], set[str]] = {}
         for where, case, metric, of, seed, value in rows:
-            self._cells.setdefault((where, case, metric, of), {}).setdefault(seed, float(value))
-        for where, case, metric, of in self._cells:
-            self._cases.setdefault(where, {})[case] = None
-            self._classes.setdefault((where, metric), set()).add(of)
-        self.settings = list(self._cases)
+            if where not in self._runs:
+                self._runs[where] = Runs()
+            self._runs[where].add(seed, case, [(metric, of or None, float(value))])
+        self.settings = list(self._runs)
 
     def rows(self) -> Iterator[Row[Where, Case]]:
         """Yield all values as rows."""
-        for (where, case, metric, of), cell in self._cells.items():
-            yield from ((where, case, metric, of, seed, value) for seed, value in cell.items())
+        for where, runs in self._runs.items():
+            for seed, case, metric, of, value in runs:
+                yield where, case, metric, of or "", seed, value
 
     def cases(self, where: Where) -> list[Case]:
         """Return the cases of a setting, in the order of the rows."""
-        return list(self._cases.get(where, ()))
+        return self._runs[where].policies if where in self._runs else []
 
     def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
         """Return the size classes that have a metric, in ascending order.
 
         The class 'all' is last.
         """
-        names = self._classes.get((where, metric), set())
+        runs = self._runs.get(where, Runs())
+        names = {of for name, of in runs.metrics if name == metric and of}
         classes = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
         return classes + ["all"] * ("all" in names)
 
@@ -105,8 +102,9 @@ class Index(Generic[Where, Case]):
         return self._by_seed(where, self._cell(where, case, metric, of))
 
     def _cell(self, where: Where, case: Case, metric: str, of: str | None) -> dict[Any, float]:
-        usual = "all" if metric.startswith(("flow_", "training_")) else ""
-        return self._cells.get((where, case, metric, usual if of is None else of), {})
+        usual = "all" if metric.startswith(("flow_", "training_")) else None
+        runs = self._runs.get(where, Runs())
+        return runs.cell(case, (metric, usual if of is None else of or None))
 
     def _by_seed(self, where: Where, cell: Mapping[Any, float]) -> BySeed:
         return cell
@@ -196,10 +194,11 @@ class RunIndex(Index[Setting, Case]):
         derived: Mapping[str, Callable[[Read], BySeed]] = {},
     ) -> None:
         super().__init__(rows, derived)
-        draws: dict[Setting, set[int]] = {}
-        for (setting, *_), cell in self._cells.items():
-            draws.setdefault(setting, set()).update(draw for draw, _ in cell)
-        self.drawn = {setting for setting, seeds in draws.items() if len(seeds) > 1}
+        self.drawn = {
+            setting
+            for setting, found in self._runs.items()
+            if len({draw for draw, _ in found.seeds}) > 1
+        }
 
     def main(self, workload: str) -> Setting | None:
         """Return the first setting of a workload. Return None if the workload was not run."""

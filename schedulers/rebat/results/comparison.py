@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -107,38 +107,46 @@ def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
     return same is not False
 
 
-class Seeds:
-    """Values by policy, metric and seed. Ratios are relative to the first policy.
+Case = TypeVar("Case", bound=Hashable)
+"""What differs between compared runs, usually the policy."""
+
+
+class Runs(Generic[Case]):
+    """Compared runs: values by policy, metric and seed. Ratios are relative to the first policy.
 
     Parameters
     ----------
-    policies : list of str
-        The policies, in display order.
+    policies : iterable
+        The policies, in display order. Other policies follow in the order in which they are added.
     """
 
-    def __init__(self, policies: list[str]) -> None:
-        self.policies = policies
-        self._values: dict[tuple[str, Name], dict[int, float]] = {}
+    def __init__(self, policies: Iterable[Case] = ()) -> None:
+        self._values: dict[Case, dict[Name, dict[Any, float]]] = {name: {} for name in policies}
 
-    def add(self, seed: int, policy: str, values: Iterable[tuple[str, str | None, float]]) -> None:
-        """Add the metrics of a run."""
+    def add(self, seed: Any, policy: Case, values: Iterable[tuple[str, str | None, float]]) -> None:
+        """Add the metrics of a run: names, size classes and values. Keep values already present."""
+        cells = self._values.setdefault(policy, {})
         for name, size_class, value in values:
-            self._values.setdefault((policy, (name, size_class)), {})[seed] = value
+            cells.setdefault((name, size_class), {}).setdefault(seed, value)
 
-    def of(self, policy: str, metric: Name) -> BySeed:
+    def cell(self, policy: Case, metric: Name) -> dict[Any, float]:
+        """Return a value per seed, in the order in which they were added."""
+        return self._values.get(policy, {}).get(metric, {})
+
+    def of(self, policy: Case, metric: Name) -> BySeed:
         """Return a value per seed, in ascending order of seeds."""
-        return dict(sorted(self._values.get((policy, metric), {}).items()))
+        return dict(sorted(self.cell(policy, metric).items()))
 
-    def mean(self, policy: str) -> Callable[[str], float | None]:
+    def mean(self, policy: Case) -> Callable[[str], float | None]:
         """Return a function that maps a metric of the entire run to its mean for the policy."""
 
         def of(name: str) -> float | None:
-            values = self.of(policy, (name, None)).values()
+            values = self.cell(policy, (name, None)).values()
             return fmean(values) if values else None
 
         return of
 
-    def __iter__(self) -> Iterator[tuple[int, str, str, str | None, float]]:
+    def __iter__(self) -> Iterator[tuple[Any, Case, str, str | None, float]]:
         """Yield seed, policy, metric, size class and value of each entry."""
         for policy in self.policies:
             for name, size_class in self.metrics:
@@ -146,14 +154,21 @@ class Seeds:
                     yield seed, policy, name, size_class, value
 
     @property
-    def seeds(self) -> list[int]:
+    def policies(self) -> list[Case]:
+        """The policies, in display order."""
+        return list(self._values)
+
+    @property
+    def seeds(self) -> list[Any]:
         """All seeds with values, in order."""
-        return sorted(set().union(*self._values.values())) if self._values else []
+        return sorted(
+            {seed for cells in self._values.values() for at in cells.values() for seed in at}
+        )
 
     @property
     def metrics(self) -> list[Name]:
         """All metrics of any policy, in the order in which they were added."""
-        return list(dict.fromkeys(metric for _, metric in self._values))
+        return list(dict.fromkeys(metric for cells in self._values.values() for metric in cells))
 
 
 class MetricRow(msgspec.Struct, frozen=True):
@@ -170,7 +185,7 @@ class MetricRow(msgspec.Struct, frozen=True):
     comparable: bool | None = None
 
 
-def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[MetricRow]:
+def rows(seeds: Runs[str], metrics: Sequence[Name] | None = None) -> Iterator[MetricRow]:
     """Yield means and paired ratios with their intervals."""
     base, *others = seeds.policies
     same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}
@@ -190,13 +205,13 @@ def by_name(rows: Iterable[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
     return {(row.metric, row.policy): row for row in rows}
 
 
-def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
+def write_seeds(folder: Path, seeds: Runs[str], provenance: dict[str, Any]) -> None:
     """Write seeds.csv and run.json."""
     write_text(folder / "seeds.csv", seeds_csv(seeds))
     write_json(folder / "run.json", {**provenance, "seeds": seeds.seeds})
 
 
-def seeds_csv(seeds: Seeds) -> str:
+def seeds_csv(seeds: Runs[str]) -> str:
     """Return seeds.csv: a row per seed, policy and metric. Times are in seconds."""
     lines = ["seed,policy,metric,size_class,value"]
     for seed, policy, name, size_class, value in seeds:
@@ -269,10 +284,10 @@ FEWEST_SEEDS = 5
 _Rows = Mapping[tuple[Name, str], MetricRow]
 
 
-def verdict(rows: Sequence[MetricRow], seeds: Seeds) -> str:
+def verdict(rows: Sequence[MetricRow], seeds: Runs[str]) -> str:
     """Return the verdict, one sentence per line.
 
-    >>> seeds = Seeds(["baseline", "sfsj"])
+    >>> seeds = Runs(["baseline", "sfsj"])
     >>> seeds.add(0, "baseline", [("flow_mean_s", "all", 100.0)])
     >>> seeds.add(0, "sfsj", [("flow_mean_s", "all", 97.0)])
     >>> from rebat.results.comparison import rows
@@ -288,7 +303,7 @@ def verdict(rows: Sequence[MetricRow], seeds: Seeds) -> str:
     return "\n".join(_against(by, policy, base, seeds) for policy in others)
 
 
-def _alone(by: _Rows, policy: str, seeds: Seeds) -> str:
+def _alone(by: _Rows, policy: str, seeds: Runs[str]) -> str:
     parts = [
         f"{metric(name[0]).title} {spread(_shown(row.value), metric(name[0]).text)}"
         for name in VERDICT
@@ -297,14 +312,14 @@ def _alone(by: _Rows, policy: str, seeds: Seeds) -> str:
     return f"{policy}: {', '.join(parts)} ({runs_text(len(seeds.seeds))})"
 
 
-def _against(by: _Rows, policy: str, base: str, seeds: Seeds) -> str:
+def _against(by: _Rows, policy: str, base: str, seeds: Runs[str]) -> str:
     rows = [row for name in VERDICT if (row := by.get((name, policy))) and row.ratio]
     if not rows:
         return f"{policy} against {base}: nothing to compare ({runs_text(len(seeds.seeds))})"
     return f"{policy} against {base}: {', '.join(map(_part, rows))} ({runs_text(len(seeds.seeds))})"
 
 
-def _best_of_many(by: _Rows, seeds: Seeds) -> str:
+def _best_of_many(by: _Rows, seeds: Runs[str]) -> str:
     base, name = seeds.policies[0], VERDICT[0]
     means = {p: by[name, p].value.mean for p in seeds.policies if (name, p) in by}
     best = max(means, key=lambda policy: means[policy])

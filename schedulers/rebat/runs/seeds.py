@@ -17,7 +17,7 @@ import msgspec
 
 from rebat.core.errors import InputError, PolicyError
 from rebat.results.catalogue import RECORDED
-from rebat.results.comparison import Seeds
+from rebat.results.comparison import Runs
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import Name, flat_metrics
@@ -59,9 +59,9 @@ class SeedRuns(msgspec.Struct, frozen=True):
 
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
-) -> Seeds:
+) -> Runs[str]:
     """Run all policies with all seeds. ``on_done`` gets the numbers of ended and of all runs."""
-    seeds, done = Seeds(list(requested.policies)), 0
+    seeds, done = Runs(list(requested.policies)), 0
     total = requested.n_seeds * len(requested.policies)
     for batch in _batches(requested, seeds):
         runs = list(itertools.product(batch, requested.policies))
@@ -77,7 +77,7 @@ def run_seeds(
     return seeds
 
 
-def _batches(requested: SeedRuns, seeds: Seeds) -> Iterator[range]:
+def _batches(requested: SeedRuns, seeds: Runs[str]) -> Iterator[range]:
     """Yield the initial seeds, then batches of 50 % more seeds, until the interval is narrow."""
     first, n = requested.first_seed, requested.n_seeds
     yield range(first, first + n)
@@ -87,7 +87,7 @@ def _batches(requested: SeedRuns, seeds: Seeds) -> Iterator[range]:
         n += more
 
 
-def _too_wide(seeds: Seeds, narrow: Narrow) -> bool:
+def _too_wide(seeds: Runs[str], narrow: Narrow) -> bool:
     if narrow.metric not in seeds.metrics:
         names = sorted({f"{name}:{group}" if group else name for name, group in seeds.metrics})
         problem = f"unknown metric {':'.join(filter(None, narrow.metric))!r}"

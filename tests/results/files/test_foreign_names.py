@@ -18,7 +18,7 @@ from rebat.core.jobs import Workload
 from rebat.models.failures.outages import write_names
 from rebat.report.claims import CONTRADICTED
 from rebat.report.parts import html, markdown
-from rebat.results.comparison import Seeds, seeds_csv
+from rebat.results.comparison import Runs, seeds_csv
 from rebat.results.files.run_folder import read_timeline
 from tests.report.test_page import claim, report
 
@@ -106,6 +106,6 @@ def test_reports_hold_no_tags_of_others() -> None:
 def test_other_tables_with_names(tmp_path: Path) -> None:
     write_names(FORMULAS, tmp_path / "names.csv")
     assert [cell for cell in cells(tmp_path / "names.csv") if computed(cell)] == []
-    seeds = Seeds(["=mine"])
+    seeds = Runs(["=mine"])
     seeds.add(0, "=mine", [("jobs", None, -3.0)])
     assert seeds_csv(seeds).splitlines()[1] == "0,'=mine,jobs,,-3.0"

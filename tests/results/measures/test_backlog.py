@@ -14,7 +14,7 @@ from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.results.catalogue import NODE_TIME, USUAL, metric
-from rebat.results.comparison import Seeds, intervals_csv, rows
+from rebat.results.comparison import Runs, intervals_csv, rows
 from rebat.results.measures.platform import (
     NOT_COMPARABLE,
     AtHand,
@@ -90,7 +90,7 @@ def test_files_and_tables_of_seeds_mark_it() -> None:
     from rebat.results.measures.summary import as_json
     from rebat.results.metric import flat_metrics
 
-    seeds = Seeds(["calm", "struck"])
+    seeds = Runs(["calm", "struck"])
     for name, summary in runs().items():
         seeds.add(0, name, flat_metrics(as_json(summary)))
     table = list(rows(seeds))
