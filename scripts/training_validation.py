@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.library.training.case import TrainingCase, failures_of, simulated
 from rebat.models.ettr import (
     TrainingJob,
     TwoTiers,
@@ -21,6 +20,7 @@ from rebat.models.ettr import (
     two_tier_ettr,
     young_interval_s,
 )
+from rebat.studies.training.case import TrainingCase, failures_of, simulated
 
 MINUTE, HOUR = 60.0, 3600.0
 

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from rebat.api.validation import validate_files
 from rebat.core.jobs import Workload
-from rebat.library.validation import validate_files
 from rebat.models.failures.events import MachineEvent
 from rebat.results.validate.findings import Finding, Reference
 from rebat.runs.single import RunResult, write_run

@@ -23,7 +23,9 @@ LAYERS = (
     {"console", "executors", "figures", "runs"},
     {"report"},
     {"shipped"},
-    {"adapters", "campaign", "check", "env", "library"},
+    {"adapters", "campaign"},
+    {"api"},
+    {"check", "env", "studies"},
     {"cli"},
 )
 """The parts of the package from low to high. A part imports from its own layer and lower ones."""

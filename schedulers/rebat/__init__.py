@@ -19,39 +19,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from rebat.api.failures import failures as failures
+    from rebat.api.result import Result as Result
+    from rebat.api.run import run as run
+    from rebat.api.sweep import sweep as sweep
+    from rebat.api.workloads import load_workload as load_workload
+    from rebat.check.check_policy import check_policy as check_policy
     from rebat.check.verdict import PolicyCheck as PolicyCheck
     from rebat.contract import Policy as Policy
     from rebat.contract import Start as Start
     from rebat.core.errors import InputError as InputError
     from rebat.core.errors import PolicyError as PolicyError
     from rebat.core.errors import RebatError as RebatError
-    from rebat.library.advice.advised import Advice as Advice
-    from rebat.library.advise import advise as advise
-    from rebat.library.calibrate import calibrate as calibrate
-    from rebat.library.calibration.calibrated import Calibration as Calibration
-    from rebat.library.check_policy import check_policy as check_policy
-    from rebat.library.failures import failures as failures
-    from rebat.library.goodput import goodput as goodput
-    from rebat.library.result import Result as Result
-    from rebat.library.run import run as run
-    from rebat.library.sweep import sweep as sweep
-    from rebat.library.training.goodput import Goodput as Goodput
-    from rebat.library.workloads import load_workload as load_workload
+    from rebat.studies.advice.advised import Advice as Advice
+    from rebat.studies.advise import advise as advise
+    from rebat.studies.calibrate import calibrate as calibrate
+    from rebat.studies.calibration.calibrated import Calibration as Calibration
+    from rebat.studies.goodput import goodput as goodput
+    from rebat.studies.training.goodput import Goodput as Goodput
 
 _VERBS = {
-    "load_workload": "rebat.library.workloads",
-    "failures": "rebat.library.failures",
-    "run": "rebat.library.run",
-    "sweep": "rebat.library.sweep",
-    "advise": "rebat.library.advise",
-    "Advice": "rebat.library.advice.advised",
-    "calibrate": "rebat.library.calibrate",
-    "Calibration": "rebat.library.calibration.calibrated",
-    "goodput": "rebat.library.goodput",
-    "Goodput": "rebat.library.training.goodput",
-    "check_policy": "rebat.library.check_policy",
+    "load_workload": "rebat.api.workloads",
+    "failures": "rebat.api.failures",
+    "run": "rebat.api.run",
+    "sweep": "rebat.api.sweep",
+    "advise": "rebat.studies.advise",
+    "Advice": "rebat.studies.advice.advised",
+    "calibrate": "rebat.studies.calibrate",
+    "Calibration": "rebat.studies.calibration.calibrated",
+    "goodput": "rebat.studies.goodput",
+    "Goodput": "rebat.studies.training.goodput",
+    "check_policy": "rebat.check.check_policy",
     "PolicyCheck": "rebat.check.verdict",
-    "Result": "rebat.library.result",
+    "Result": "rebat.api.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",
     "InputError": "rebat.core.errors",

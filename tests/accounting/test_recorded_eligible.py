@@ -28,14 +28,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from rebat.api.run import scenario_options_of
+from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.jobs import Workload
-from rebat.library.calibration import design
-from rebat.library.calibration.calibrated import ComparedConfiguration, verdict_of
-from rebat.library.calibration.design import CalibratedRun, Configuration
-from rebat.library.calibration.distance import RecordedUse, RecordedWaits, read_waits
-from rebat.library.run import scenario_options_of
-from rebat.library.workloads import load_workload
+from rebat.studies.calibration import design
+from rebat.studies.calibration.calibrated import ComparedConfiguration, verdict_of
+from rebat.studies.calibration.design import CalibratedRun, Configuration
+from rebat.studies.calibration.distance import RecordedUse, RecordedWaits, read_waits
 from tests.docs.pages import ROOT
 from tests.importing import import_accounting
 from tests.recordings import DATA

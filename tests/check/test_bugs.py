@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rebat.check.check_policy import check_policy
 from rebat.check.verdict import PolicyCheck, new_policy
-from rebat.library.check_policy import check_policy
 from tests.check.bugs import BUGS, HEAD
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rebat.api.reproduce import repetition
+from rebat.api.run import run
 from rebat.cli.main import main
-from rebat.library.reproduce import repetition
-from rebat.library.run import run
 from rebat.results.explain.book import nearest
 from rebat.results.explain.sentences import clock, span
 from tests.oracles.explained import wrong_stories
@@ -146,7 +146,7 @@ def test_reproduce_repeats_a_run_with_its_record(toy) -> None:
 
 
 def test_python_records_plans_too(toy, tmp_path) -> None:
-    from rebat.library.failures import failures
+    from rebat.api.failures import failures
 
     result = run("toy", "easy", failures=failures(file="toy"), explain=True)
     result.write(tmp_path / "toy")

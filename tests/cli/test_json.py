@@ -122,14 +122,14 @@ EXAMPLES: dict[str, list[Example]] = {
 """Examples of each command that prints a table. The numbers are copied from the tables."""
 
 ELSEWHERE = {
-    "calibrate": "tests/library/test_calibrate.py",
+    "calibrate": "tests/studies/test_calibrate.py",
     "serve": "test_a_server_prints_its_comparison_as_json",
-    "advise": "tests/library/test_advice.py",
+    "advise": "tests/studies/test_advice.py",
     "diff-policies": "test_where_two_policies_part",
     "explain": "tests/cli/test_explain.py",
-    "reproduce": "tests/library/test_provenance.py",
+    "reproduce": "tests/api/test_provenance.py",
     "failures models": "tests/models/test_scaled.py",
-    "goodput": "tests/library/test_goodput.py",
+    "goodput": "tests/studies/test_goodput.py",
     "wire check": "tests/cli/test_batsim5.py",
 }
 """Commands with a table that are tested elsewhere."""

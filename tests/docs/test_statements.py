@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import rebat
-from rebat.library.result import Result
+from rebat.api.result import Result
 from tests.docs.pages import ROOT, blocks
 
 

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rebat
+from rebat.api.workloads import load_workload
+from rebat.check.check_policy import check_policy
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.env.agents import RULES, LinearAgent, RandomAgent
 from rebat.env.decisions import RANKS, AgentPolicy
 from rebat.env.observation import LAYOUTS
-from rebat.library.check_policy import check_policy
-from rebat.library.workloads import load_workload
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import scheduler
 from rebat.results.files.batsim_csv import jobs_csv

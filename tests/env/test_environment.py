@@ -14,6 +14,7 @@ if not all(map(find_spec, ("gymnasium", "greenlet"))):
 import gymnasium
 from gymnasium.utils import env_checker as checker
 
+from rebat.api.workloads import load_workload
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import US_PER_S
@@ -22,7 +23,6 @@ from rebat.env.agents import RULES, RandomAgent
 from rebat.env.observation import LAYOUTS
 from rebat.env.registration import ID
 from rebat.env.rewards import REWARDS, US_PER_H, Totals
-from rebat.library.workloads import load_workload
 from rebat.results.measures.jobs import job_rows
 from tests.env.random_episodes import episodes
 from tests.scenarios import machine

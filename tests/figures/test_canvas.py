@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rebat.api.result import Plot
 from rebat.core.errors import InputError
 from rebat.figures.canvas import new_figure
-from rebat.library.result import Plot
 
 BEGINS = {
     "png": b"\x89PNG\r\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from rebat.library.remarks import of_results
+from rebat.api.remarks import of_results
 from tests.flexible import flexible, malleable, moldable
 from tests.scenarios import machine, run
 from tests.session.test_hangs import story

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import rebat
+from rebat.api.checks import check_options
 from rebat.campaign.grid import GridIn
 from rebat.cli.run import run as command
 from rebat.core.errors import InputError
-from rebat.library.checks import check_options
 from rebat.models.failures.laws import parse_law
 from rebat.runs.labels import COLUMNS, ScenarioLabel, about, labels
 from rebat.runs.scenario import OF_FAILURES, OPTIONS, Conditions, Scenario, ScenarioOptions
@@ -92,7 +92,7 @@ USES = {
         "results/measures/platform.py",
         "results/measures/summary.py",
         "runs/recorded.py",  # a recorded schedule has a fixed value
-        "library/recorded.py",
+        "api/recorded.py",
     },
 }
 """Files that use an option. Only these and the declaration contain its name as an identifier."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from rebat.api import remarks
 from rebat.cli.main import main
-from rebat.library import remarks
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.sim import columns, simulate

@@ -222,8 +222,8 @@ class Store:
                 newer = set(self._lines)
             with suppress(FileNotFoundError):
                 for key, line in self._indexed(path):
-                    known = self._lines.get(key)
-                    if key not in newer and (known is None or known.status == "failed"):
+                    present = self._lines.get(key)
+                    if key not in newer and (present is None or present.status == "failed"):
                         self._lines[key] = line
 
     def _files(self) -> list[Path]:

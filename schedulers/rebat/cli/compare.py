@@ -101,14 +101,14 @@ def compare(
 
 def _several(a: Path, b: Path) -> list[Path]:
     """If A or B has several policies, return the folders of all policies in A and B."""
-    from rebat.library.frames import runs_in
+    from rebat.api.frames import runs_in
 
     in_a, in_b = runs_in(a), runs_in(b)
     return [*in_a, *in_b] if in_a and in_b and len(in_a) + len(in_b) > 2 else []
 
 
 def _summaries(folders: list[Path], allocations: bool, out: Path | None) -> bool:
-    from rebat.library.frames import compared_summaries
+    from rebat.api.frames import compared_summaries
 
     if allocations or out is not None:
         option = "--allocations" if allocations else "--out"

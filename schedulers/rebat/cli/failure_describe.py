@@ -19,8 +19,8 @@ from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_us
 
 if TYPE_CHECKING:
+    from rebat.api.remarks import Remark
     from rebat.core.jobs import Workload
-    from rebat.library.remarks import Remark
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.statistics import Fitted, Lemon, PartRate, Sample, SizeMttf, Trend
 
@@ -139,7 +139,7 @@ def _machine(
     nodes: int | None, workload: Path | None
 ) -> tuple[Workload | None, int, tuple[str, ...]]:
     """Return the workload, the number of nodes, and their names (empty if they have no names)."""
-    from rebat.library.workloads import names_in, node_list
+    from rebat.api.workloads import names_in, node_list
     from rebat.workloads.load import load_workload
 
     if workload is None:
@@ -153,7 +153,7 @@ def _machine(
 
 def _of_end(file: Path, facts: dict[str, Any], jobs: Workload, begin_s: float) -> Iterator[Remark]:
     """Note that the record may end later than its last event."""
-    from rebat.library.remarks import of_record_end
+    from rebat.api.remarks import of_record_end
 
     last_s = facts["window_s"][1]
     yield from of_record_end(str(file), facts["mtbf_s"], last_s, jobs, -begin_s, "--end")

@@ -8,7 +8,7 @@ from typing import Annotated
 from rebat.cli.command import Values, command, options_of
 from rebat.cli.options import Json, NewFile
 from rebat.console.output import print_result
-from rebat.library.goodput import goodput as computed_goodput
+from rebat.studies.goodput import goodput as computed_goodput
 
 
 @command()

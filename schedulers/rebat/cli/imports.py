@@ -162,7 +162,7 @@ def _write_schedule(
     events: Path | None,
 ) -> list[str]:
     """Write the result of a recorded schedule. Return lines of text about it."""
-    from rebat.library.recorded import recorded_result
+    from rebat.api.recorded import recorded_result
 
     recorded = recorded_result(schedule, form, trace, out, events)
     recorded.result.write_into(folder)

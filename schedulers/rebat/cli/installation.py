@@ -77,9 +77,9 @@ def warmup(
       rebat warmup
       rebat warmup baseline h211 batsched-easy authors-h211
     """
+    from rebat.api.failures import failures
+    from rebat.api.run import run
     from rebat.console.output import print_line
-    from rebat.library.failures import failures
-    from rebat.library.run import run
     from rebat.policies.presets import preset
     from rebat.sim.choose import VARIABLE, ready
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from rebat.check.check_policy import check_policy
 from rebat.cli.command import Values, command, group, options_of
 from rebat.cli.options import Folder, ForceFolder, Json, print_json
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
-from rebat.library.check_policy import check_policy
 
 if TYPE_CHECKING:
     from rebat.check.verdict import CheckedRule, PolicyCheck

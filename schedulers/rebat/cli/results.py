@@ -16,8 +16,8 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 
 if TYPE_CHECKING:
-    from rebat.library.reproduce import Reproduction
-    from rebat.library.validation import Validation
+    from rebat.api.reproduce import Reproduction
+    from rebat.api.validation import Validation
     from rebat.results.explain.story import Story
     from rebat.results.files.batsim_files import JobsFile
     from rebat.results.files.run_folder import RecordSource
@@ -77,9 +77,9 @@ def validate(
     Example:
       rebat validate out/sfsj --events f0.events --workload november.json.gz
     """
+    from rebat.api.validation import validate_files
+    from rebat.api.workloads import names_in, with_names
     from rebat.core.units import to_us
-    from rebat.library.validation import validate_files
-    from rebat.library.workloads import names_in, with_names
     from rebat.models.failures.events import read_events
     from rebat.results.files.run_folder import node_list_of, read_source
     from rebat.results.validate.findings import Reference
@@ -274,10 +274,10 @@ def export(
     Example:
       rebat export --perfetto out/june/sfsj -o sfsj.pftrace.gz
     """
+    from rebat.api.workloads import names_in
     from rebat.console.progress import counting_bar
     from rebat.core.files import write_bytes
     from rebat.figures.perfetto import nodes_per_track, run_trace
-    from rebat.library.workloads import names_in
     from rebat.results.files.run_folder import node_list_of, read_timeline, run_folders
 
     folders = run_folders(run)
@@ -325,7 +325,7 @@ def reproduce(
     Example:
       rebat reproduce out/june
     """
-    from rebat.library.reproduce import repetition
+    from rebat.api.reproduce import repetition
 
     ready = repetition(result, inputs)
     for change in ready.changes:

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 import click
 
+from rebat.api.figure_files import FigureFiles
+from rebat.api.many import SeedOptions
 from rebat.cli.command import Values, arguments_of, command, given_options, used_options
 from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile, print_json, reject_with_json
 from rebat.cli.scenario_options import LAW, PREPARATION, RUN, laws, scenario_options
@@ -17,8 +19,6 @@ from rebat.console.output import print_line, print_remarks, print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from rebat.library.figure_files import FigureFiles
-from rebat.library.many import SeedOptions
 from rebat.sim.choose import VARIABLE, How
 
 Engine = Annotated[
@@ -92,12 +92,12 @@ def run(
       rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
-    from rebat.library import remarks
-    from rebat.library.provenance import CommandLine
-    from rebat.library.records import comparison_record
-    from rebat.library.run import study
-    from rebat.library.sheets import check_table
-    from rebat.library.workloads import load_workload
+    from rebat.api import remarks
+    from rebat.api.provenance import CommandLine
+    from rebat.api.records import comparison_record
+    from rebat.api.run import study
+    from rebat.api.sheets import check_table
+    from rebat.api.workloads import load_workload
     from rebat.results.files.tables import check_format
     from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.single import failure_lines
@@ -172,9 +172,9 @@ def toy(
     Example:
       rebat toy
     """
-    from rebat.library.failures import failures
-    from rebat.library.records import comparison_record
-    from rebat.library.run import run
+    from rebat.api.failures import failures
+    from rebat.api.records import comparison_record
+    from rebat.api.run import run
 
     result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
     result.write(out, figures=True, force=True)

@@ -21,7 +21,7 @@ from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
-    from rebat.library.result import Result
+    from rebat.api.result import Result
     from rebat.session.ledger import Ledger
     from rebat.session.session import Session
     from rebat.wire.conversation import Conversation
@@ -96,9 +96,9 @@ def serve(
     --forward-unknown-events. For Batsim 5, they are lines in an --ee file. Policies without
     migration need the axis drain=migrate to carry out operations.
     """
+    from rebat.api.records import comparison_record
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
-    from rebat.library.records import comparison_record
     from rebat.policies.options import parse_options
     from rebat.runs.single import folder_of
 
@@ -132,7 +132,7 @@ def serve(
 
 def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
     """Report errors in the policies before a Batsim connects."""
-    from rebat.library.checks import error_at
+    from rebat.api.checks import error_at
     from rebat.policies.options import configure
     from rebat.policies.presets import schedulers
 
@@ -236,7 +236,7 @@ def _write(
     policies: tuple[str, ...], sessions: list[Session], cores_per_node: int, folder: Path
 ) -> Result:
     """Write the results of all sessions, the comparison and its page."""
-    from rebat.library.served import served
+    from rebat.api.served import served
 
     result = served(policies, sessions, cores_per_node)
     result.write_into(folder)

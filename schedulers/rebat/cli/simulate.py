@@ -267,8 +267,8 @@ def _platform(path: Path | None) -> PlatformFacts | None:
 def _speed_flops(facts: PlatformFacts | None, jobs: list[Workload], path: str) -> float:
     """Return the speed of the hosts. Without a platform it is 1 Gf, with a note if a profile computes."""
     if facts is None:
+        from rebat.api.remarks import of_speed
         from rebat.console.output import print_remarks
-        from rebat.library.remarks import of_speed
 
         for workload in jobs:
             print_remarks(of_speed(workload))

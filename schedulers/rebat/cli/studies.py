@@ -9,8 +9,8 @@ from rebat.cli.command import Values, command, options_of, used_options
 from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile
 from rebat.cli.scenario_options import laws, scenario_options
 from rebat.console.output import print_result
-from rebat.library.advise import advise as advised_site
-from rebat.library.calibrate import calibrate as calibrated_site
+from rebat.studies.advise import advise as advised_site
+from rebat.studies.calibrate import calibrate as calibrated_site
 
 SCENARIO = (
     "failures",
@@ -59,10 +59,10 @@ def advise(
     Example:
       rebat advise jobs.json --past past --failures site.events --minutes 10 --out advice
     """
-    from rebat.library.advice.advised import RECORD, advised
-    from rebat.library.checks import check_options
-    from rebat.library.workloads import load_workload
+    from rebat.api.checks import check_options
+    from rebat.api.workloads import load_workload
     from rebat.runs.scenario import ScenarioOptions
+    from rebat.studies.advice.advised import RECORD, advised
 
     options = ScenarioOptions(**scenario, checkpoint="young-daly")
     check_options(options, used_options())
@@ -117,12 +117,12 @@ def calibrate(
     """
     from contextlib import nullcontext
 
+    from rebat.api.checks import check_options
+    from rebat.api.workloads import load_workload
     from rebat.core.folders import atomic_folder
-    from rebat.library.calibration.calibrated import calibrated
-    from rebat.library.calibration.design import POLICIES
-    from rebat.library.checks import check_options
-    from rebat.library.workloads import load_workload
     from rebat.runs.scenario import ScenarioOptions
+    from rebat.studies.calibration.calibrated import calibrated
+    from rebat.studies.calibration.design import POLICIES
 
     options = ScenarioOptions(**scenario)
     check_options(options, used_options())

@@ -47,10 +47,10 @@ def view(
       rebat view out/june
       rebat view out/june -p sfsj --window 10d:12d --html june.html
     """
+    from rebat.api.checks import error_at
+    from rebat.api.workloads import names_in
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
-    from rebat.library.checks import error_at
-    from rebat.library.workloads import names_in
     from rebat.results.files.run_folder import node_list_of, run_folders
     from rebat.results.measures.summary import parse_window
 

@@ -160,8 +160,8 @@ def prepare(
     """
     import msgspec
 
-    from rebat.library.checks import check_options
-    from rebat.library.remarks import of_checkpoints
+    from rebat.api.checks import check_options
+    from rebat.api.remarks import of_checkpoints
     from rebat.models.checkpoint import without_checkpoints
     from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.staging import has_checkpoints, prepared

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from rebat.api.workloads import load_workload
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
@@ -25,7 +26,6 @@ from rebat.engine.engine import Engine
 from rebat.env.decisions import agent_scheduler, base_of, check_candidates
 from rebat.env.observation import ActionMask, Observation
 from rebat.env.rewards import Meter, Totals
-from rebat.library.workloads import load_workload
 from rebat.policies.point import Point
 from rebat.runs.scenario import Scenario, ScenarioOptions
 from rebat.runs.staging import has_checkpoints, prepared, staged

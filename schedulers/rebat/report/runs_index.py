@@ -196,8 +196,8 @@ class RunIndex(Index[Setting, Case]):
         super().__init__(rows, derived)
         self.drawn = {
             setting
-            for setting, found in self._runs.items()
-            if len({draw for draw, _ in found.seeds}) > 1
+            for setting, runs in self._runs.items()
+            if len({draw for draw, _ in runs.seeds}) > 1
         }
 
     def main(self, workload: str) -> Setting | None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebat.api.sheets import by_metric, by_metric_of_seeds, by_policy
 from rebat.core.units import to_us
-from rebat.library.sheets import by_metric, by_metric_of_seeds, by_policy
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Authors

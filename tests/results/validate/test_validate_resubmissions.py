@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rebat.api.validation import validate_files
 from rebat.cli.main import main
 from rebat.core.attempts import Cause, job_name, split_attempt
 from rebat.core.files import write_text
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import US_PER_S
-from rebat.library.validation import validate_files
 from rebat.models.failures.events import read_events
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import STATES, read_jobs

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.jobs import Workload
-from rebat.library.workloads import load_workload
 from rebat.records.mapping import detected_mapping, open_mapping, shipped_mappings
 from rebat.workloads.importing import detected
 from tests.importing import read_table

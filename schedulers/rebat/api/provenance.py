@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provenance of a result: command, versions, and input files with their hashes."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import rebat
+from rebat.api.choosing import Policies
+from rebat.core.errors import InputError
+from rebat.core.files import file_hash, write_json
+from rebat.models.failures.correlated import Correlated
+from rebat.models.failures.law import Law
+from rebat.policies.own import file_of, is_own
+from rebat.policies.placement.hazards import is_file
+from rebat.policies.presets import ALIASES, PRESETS
+from rebat.runs.scenario import ScenarioOptions
+
+PROVENANCE = "provenance.json"
+"""Name of the file in a results folder."""
+
+_PACKAGES = ("numpy", "numba", "scipy", "pandas", "matplotlib", "pyarrow")
+"""Packages that compute or write results."""
+
+WORKLOAD = "WORKLOAD"
+"""Value of `InputFile.option` for the workload, which is not an option but an argument."""
+
+
+class InputFile(msgspec.Struct, frozen=True):
+    """A file that a run read.
+
+    Attributes
+    ----------
+    option : str
+        The option that names the file, or `WORKLOAD`.
+    file : str
+        Path of the file as the user wrote it, or the name of an included input.
+    sha256 : str
+        Hash of the content of the file.
+    """
+
+    option: str
+    file: str
+    sha256: str
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    """A command, and those of its options that name files, as the user wrote them."""
+
+    arguments: list[str]
+    given: dict[str, str]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The parts of the provenance that the summary of a run does not contain.
+
+    ``command`` is empty if a script wrote the result.
+    """
+
+    command: list[str] = []
+    inputs: list[InputFile] = []
+
+
+NO_ORIGIN = Origin()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of rebat, Python, and the packages that affect results."""
+    present = {"rebat": rebat.__version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            present[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return present
+
+
+def origin_of(
+    workload: Path,
+    sha256: str,
+    options: ScenarioOptions,
+    policies: Policies,
+    command: CommandLine | None,
+) -> Origin:
+    """Return the command and input files of a run as an `Origin`.
+
+    ``sha256`` is the hash of the workload. Without a ``command``, inputs are recorded by their file
+    names.
+    """
+    given: Mapping[str, str] = command.given if command else {}
+    inputs = [InputFile(WORKLOAD, given.get(WORKLOAD, workload.name), sha256)]
+    for name in ("failures", "operations"):
+        path: Path | None = getattr(options, name)
+        if path is not None:
+            option = f"--{name}"
+            inputs.append(InputFile(option, given.get(option, path.name), file_hash(path)))
+    inputs += [InputFile("--law", file, file_hash(Path(file))) for file in _files_of(options.law)]
+    for file in policy_files(policies):
+        inputs.append(InputFile("--policy", file, file_hash(Path(file))))
+    return Origin(command.arguments if command else [], list(dict.fromkeys(inputs)))
+
+
+def _files_of(law: Law | None) -> Iterator[str]:
+    base = law.of if isinstance(law, Correlated) else law
+    for name in base.paths if base else ():
+        if file := getattr(base, name):
+            yield file
+
+
+def policy_files(policies: Policies) -> Iterator[str]:
+    """Yield the files in the names of policies (FILE.py:CLASS)."""
+    names: Iterable[Any] = [policies] if isinstance(policies, str) else _several(policies)
+    for name in names:
+        for part in name.split(",") if isinstance(name, str) else ():
+            before, _, value = part.rpartition("=")
+            head, _, rest = value.partition(":")
+            if not before and head.strip().lower() in {*PRESETS, *ALIASES}:
+                value = rest
+            if is_own(value):
+                yield file_of(value.strip())
+            elif before.endswith("foresight") and is_file(value):
+                yield value
+
+
+def _several(policies: Policies) -> Iterable[Any]:
+    return list(policies) if isinstance(policies, list | tuple) else [policies]
+
+
+def provenance_record(
+    origin: Origin, policies: list[str], seeds: list[int], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the content of provenance.json. ``facts`` are the workload and the options."""
+    plain: dict[str, Any] = msgspec.to_builtins(origin)
+    return {
+        "command": plain["command"],
+        "versions": versions(),
+        "inputs": plain["inputs"],
+        "policies": policies,
+        "seeds": seeds,
+        **facts,
+    }
+
+
+def write_provenance(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write provenance.json."""
+    write_json(folder / PROVENANCE, record)
+
+
+class RecordedOrigin(msgspec.Struct, frozen=True):
+    """The part of a provenance.json that `rebat reproduce` needs."""
+
+    command: list[str]
+    versions: dict[str, str]
+    inputs: list[InputFile]
+
+
+def read_origin(folder: Path) -> RecordedOrigin:
+    """Read the provenance of a result that a command wrote."""
+    path = folder / PROVENANCE
+    try:
+        content = path.read_bytes()
+    except OSError:
+        problem = f"contains no {PROVENANCE}"
+        raise InputError(problem, str(folder), "a folder written by rebat run --out") from None
+    try:
+        origin = msgspec.json.decode(content, type=RecordedOrigin)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is invalid: {error}", str(path), "a file of rebat run") from None
+    if origin.command[:1] != ["run"]:
+        raise InputError("contains no command", str(path), "a result of the command rebat run")
+    return origin

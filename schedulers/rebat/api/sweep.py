@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat.sweep``: simulate policies with several values of parameters."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from rebat.api.checks import in_python, keyword, lists
+from rebat.api.result import Plot
+from rebat.api.workloads import LoadedWorkload, as_file, load_workload
+from rebat.campaign.grid import CheckpointIn, FailuresIn, GridIn
+from rebat.campaign.opening import Campaign, campaign_of
+from rebat.campaign.run import run_campaign
+from rebat.campaign.store import TABLE, Store
+from rebat.campaign.tables import failures as failed_units
+from rebat.console.progress import campaign_bar
+from rebat.core.errors import InputError, PolicyError, unknown_name
+from rebat.core.jobs import Workload
+from rebat.models.failures.laws import parameters as parameters_of_law
+from rebat.report.runs_index import (
+    RunIndex,
+    SweptRuns,
+    lines_of,
+    numbers_of,
+    options_of,
+    simulations,
+    sweeps,
+)
+from rebat.results.catalogue import VERDICT
+from rebat.results.catalogue import metric as row_of
+from rebat.runs.scenario import OPTIONS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FILE = Path("sweep.toml")
+"""Name of the campaign file in the results of a sweep."""
+
+_CHECKPOINT = {
+    **{name: option.extra["key"] for name, option in OPTIONS.items() if "key" in option.extra},
+    "checkpoint_mtbf": "mtbf",
+}
+"""Keys of ``[grid.checkpoint]`` for the parameters of checkpoints."""
+
+_GRID = tuple(
+    name
+    for name in GridIn.__struct_fields__
+    if name not in ("name", "workloads", "policies", "sweep", "failures", "checkpoint")
+)
+_FAILURES = tuple(name for name in FailuresIn.__struct_fields__ if name not in ("law", "seeds"))
+
+
+class SweepResult:
+    """The result of `sweep`.
+
+    Attributes
+    ----------
+    axes : list of str
+        The parameters with several values.
+    policies : list of str
+        The policies. A policy with swept options appears once for each of their values.
+    """
+
+    def __init__(self, table: Path) -> None:
+        self._runs = RunIndex(list(simulations(table, str)))
+        self._sweeps = list(sweeps(self._runs, fewest=2))
+        self.axes = list(dict.fromkeys(item.axis for item in self._sweeps))
+        self.policies = list(
+            dict.fromkeys(name for item in self._runs.settings for name in self._runs.cases(item))
+        )
+
+    @property
+    def frame(self) -> DataFrame:
+        """A row per run, metric and size class, with a column per swept parameter.
+
+        Columns: ``policy``, the parameters (times in seconds), ``seed``, ``metric``,
+        ``size_class`` (empty if the metric has none), ``value``.
+        """
+        import pandas as pd
+
+        rows = [
+            (case, *self._values(setting, case), seed[1], metric, of, value)
+            for setting, case, metric, of, seed, value in self._runs.rows()
+        ]
+        columns = ["policy", *self.axes, "seed", "metric", "size_class", "value"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def means(self, metric: str, over: str | None = None) -> DataFrame:
+        """Return the mean of a metric, with its interval, for each policy and parameter value.
+
+        Parameters
+        ----------
+        metric : str
+            Name of the metric as in ``frame``, with a size class after a colon: ``"flow_max_s:[1,
+            128)"``.
+        over : str, optional
+            The parameter (default: the first of ``axes``).
+
+        Returns
+        -------
+        DataFrame
+            Columns: ``setting`` (the other parameters), ``policy``, the parameter, ``mean``,
+            ``low`` and ``high`` (NaN with fewer than five seeds), ``n``.
+        """
+        import pandas as pd
+
+        name, of = _metric(metric)
+        rows = [
+            (item.fixed_text, policy, value, mean.mean, mean.low, mean.high, mean.n)
+            for item in self._over(over)
+            for policy, line in lines_of(self._runs, item, name, of).items()
+            for value, mean in line
+        ]
+        columns = ["setting", "policy", over or self.axes[0], "mean", "low", "high", "n"]
+        table = pd.DataFrame(rows, columns=columns)
+        return table.astype({"low": float, "high": float})
+
+    def plot(self, *metrics: str, over: str | None = None) -> Plot:
+        """Plot metrics over a parameter, with a line per policy and bands for 95 % intervals.
+
+        Parameters
+        ----------
+        *metrics : str
+            Names as in ``means`` (default: useful utilisation, mean flow, largest flow).
+        over : str, optional
+            The parameter (default: the first of ``axes``). Each combination of the other parameters
+            has separate panels.
+        """
+        from rebat.figures.charts import Panel, lines_figure
+
+        chosen = [_metric(text) for text in metrics] or [(name, None) for name, _ in VERDICT]
+        items = self._over(over)
+        panels = [
+            Panel(name, lines_of(self._runs, item, name, of), item.fixed_text if items[1:] else "")
+            for item in items
+            for name, of in chosen
+        ]
+        drawn = [panel for panel in panels if panel.lines]
+        if not drawn:
+            raise InputError(
+                "no policy has a value of this metric", ", ".join(name for name, _ in chosen)
+            )
+        figure = lines_figure(drawn, items[0].title, items[0].is_time)
+        return Plot(figure, f"metrics over {items[0].title}")
+
+    def _over(self, over: str | None) -> list[SweptRuns]:
+        if over is not None and over not in self.axes:
+            raise unknown_name("swept parameter", over, self.axes)
+        return [item for item in self._sweeps if item.axis == (over or self.axes[0])]
+
+    def _values(self, setting: Any, policy: str) -> list[Any]:
+        values = numbers_of(setting.scenario) | options_of(policy)
+        return [values.get(axis) for axis in self.axes]
+
+    def __repr__(self) -> str:
+        return f"<sweep of {', '.join(self.policies)} over {', '.join(self.axes)}>"
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{self.plot(over=axis).html()}</p>" for axis in self.axes)
+
+
+def _keywords() -> list[Parameter]:
+    """Return the parameters of `sweep` for the default failure law."""
+    fields = {**parameters_of_law("authors")}
+    for struct, names in ((FailuresIn, _FAILURES), (GridIn, _GRID)):
+        fields |= {field.name: field for field in structs.fields(struct) if field.name in names}
+    checkpoints = {field.name: field for field in structs.fields(CheckpointIn)}
+    fields |= {name: checkpoints[key] for name, key in _CHECKPOINT.items()}
+    return [keyword(name, field.default) for name, field in fields.items()]
+
+
+@lists(_keywords(), others=True)
+def sweep(
+    workload: Workload | str | Path,
+    policies: str | Sequence[str],
+    *,
+    seeds: int = 10,
+    law: str | None = None,
+    checkpoint: str = "none",
+    workers: int | None = None,
+    out: str | Path | None = None,
+    **parameters: Any,
+) -> SweepResult:
+    """Simulate policies for all combinations of parameters, each with the same seeds.
+
+    Parameters
+    ----------
+    workload : Workload, str or Path
+        A workload, or an argument of `load_workload`.
+    policies : str or sequence of str
+        Names of policies. ``{name}`` in a policy is replaced by each value of the parameter
+        ``name``.
+    seeds : int
+        Number of seeds of the failures. All policies have the same failures.
+    law : str, optional
+        Name of a failure law (default: ``"authors"`` if ``mtbf`` is set).
+    checkpoint : {"none", "young-daly", "perfect"}
+    workers : int, optional
+        Number of workers (default: one per core).
+    out : str or Path, optional
+        Folder of the results. If a sweep is interrupted, the same call continues it.
+    **parameters
+        Values, or lists of values: the parameters of the law (``mtbf``, ``downtime``, ...),
+        ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, and the names in
+        braces in policies. Parameters with one value only: ``begin``, ``horizon`` and other keys of
+        ``[grid.failures]``, ``window``, ``select`` and other keys of ``[[grid]]`` in a campaign
+        file.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown or invalid.
+    PolicyError
+        If a run fails. The message contains the reason.
+
+    Examples
+    --------
+    >>> result = sweep("toy", ["baseline", "sfsj"], mtbf=["30s", "1min"], downtime="5s", seeds=2)
+    >>> result.axes
+    ['mtbf']
+    >>> result.means("flow_max_s").shape
+    (4, 7)
+    """
+    named = [policies] if isinstance(policies, str) else list(policies)
+    with in_python(), tempfile.TemporaryDirectory() as temporary:
+        source = _read(workload, Path(temporary)).origin
+        grid = _grid(named, law, seeds, checkpoint, parameters)
+        tables = {
+            "workloads": {"workload": {"file": source.file, **source.options}},
+            "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
+        }
+        folder = Path(temporary) / "results" if out is None else Path(out)
+        try:
+            campaign = campaign_of(tables, FILE)
+        except InputError as error:
+            raise _of_arguments(error) from None
+        performed(campaign, folder, workers)
+        result = SweepResult(folder / TABLE)
+    if not result.axes:
+        raise InputError("no parameter has several values", expected="mtbf=['1h', '3h'], ...")
+    return result
+
+
+_PLACE = re.compile(r"grid(?:\[0\](?:\.(failures|sweep|checkpoint))?| 'sweep')(?:\.|: |$)")
+"""Place in the grid of a sweep. The rest of the text is the name of a parameter."""
+
+
+def _of_arguments(error: InputError) -> InputError:
+    """Return an error about the grid of a sweep with the arguments of `sweep` as its places."""
+    place = _PLACE.match(error.where or "")
+    if error.where is None or place is None:
+        return error
+    name = error.where[place.end() :] or place[1]
+    if place[1] == "checkpoint":
+        name = {key: argument for argument, key in _CHECKPOINT.items()}.get(name, name)
+    expected = error.expected and error.expected.replace(" in [grid.sweep]", "")
+    return InputError(error.problem, name, expected)
+
+
+def performed(campaign: Campaign, folder: Path, workers: int | None) -> None:
+    """Run a campaign with progress.
+
+    Raises
+    ------
+    PolicyError
+        If a run fails; the message contains the first reason.
+    """
+    with campaign_bar() as on_progress:
+        status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
+    if status.failed:
+        label, error = failed_units(campaign, Store(folder))[0]
+        raise PolicyError(f"{status.failed} of {status.total} runs failed; {label}: {error}")
+
+
+def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
+    if isinstance(workload, Workload):
+        return as_file(workload, folder)
+    return load_workload(workload)
+
+
+def _grid(
+    policies: Sequence[str],
+    law: str | None,
+    seeds: int,
+    checkpoint: str,
+    parameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the keys of a grid for these parameters."""
+    of_law = parameters_of_law(law or "authors")
+    places = {name for name in parameters if any(f"{{{name}}}" in policy for policy in policies)}
+    grid: dict[str, Any] = {"policies": list(policies), "sweep": {}, "failures": {}}
+    checkpoints: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name in places:
+            grid["sweep"][name] = value if isinstance(value, list) else [value]
+        elif name in of_law or name in _FAILURES:
+            grid["failures"][name] = value
+        elif name in _CHECKPOINT:
+            checkpoints[_CHECKPOINT[name]] = value
+        elif name in _GRID:
+            grid[name] = value
+        else:
+            valid = [*of_law, *_FAILURES, *_CHECKPOINT, *_GRID, "seeds", "law", "checkpoint"]
+            raise unknown_name("parameter", name, valid)
+    if grid["failures"] or law is not None:
+        grid["failures"] |= {"law": law or "authors", "seeds": list(range(seeds))}
+    else:
+        del grid["failures"]
+    if checkpoints and checkpoint == "none":
+        raise InputError("has no effect", ", ".join(checkpoints), "checkpoint='young-daly'")
+    if checkpoint != "none":
+        grid["checkpoint"] = {"model": checkpoint, **checkpoints}
+    return grid
+
+
+def _metric(text: str) -> tuple[str, str | None]:
+    name, colon, of = text.partition(":")
+    row_of(name)
+    return name, of if colon else None

@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result of `rebat.calibrate`: the nearest configuration, its distance, and the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import rebat
+from rebat.api.checks import error_at
+from rebat.api.remarks import OFFSET_S, of_findings
+from rebat.api.workloads import LoadedWorkload
+from rebat.console.output import json_text, print_remarks
+from rebat.console.progress import compiling_notice, counting_bar
+from rebat.core.errors import InputError, PolicyError
+from rebat.core.files import write_text
+from rebat.core.formatting import counted
+from rebat.core.jobs import Workload
+from rebat.core.units import format_duration
+from rebat.figures.canvas import new_figure, policy_colours, svg_of
+from rebat.policies.presets import schedulers
+from rebat.report.parts import Picture, Report, Table, html, markdown, percent
+from rebat.results.intervals import Interval, interval
+from rebat.runs.scenario import ScenarioOptions
+from rebat.studies.calibration import design
+from rebat.studies.calibration.design import (
+    CalibratedRun,
+    Configuration,
+    separate_parts,
+    simulated_in_parts,
+)
+from rebat.studies.calibration.distance import (
+    N_PARTS,
+    Floats,
+    Nearness,
+    Quantiles,
+    RecordedUse,
+    RecordedWaits,
+    closer,
+    groups,
+    read_use,
+    read_waits,
+)
+
+PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
+"""Files of a calibration."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `calibrate`: how far simulated waits are from recorded waits.
+
+    Attributes
+    ----------
+    workload, sha256 : str
+    verdict : Verdict
+        The configurations, with the nearest to the record first, and the waits by group under the
+        nearest configuration.
+    not_modelled : list of str
+    """
+
+    workload: str
+    sha256: str
+    verdict: Verdict
+    not_modelled: list[str]
+    report: Report
+
+    @property
+    def text(self) -> str:
+        """The sentences, one per line."""
+        return "\n".join(self.verdict.sentences)
+
+    @property
+    def json(self) -> str:
+        """Return all numbers as JSON, with null for NaN."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "report"}
+        return json_text(fields) + "\n"
+
+    def write(self, out: Path) -> None:
+        """Write the page, the text and the numbers."""
+        write_text(out / PAGE, html(self.report))
+        write_text(out / TEXT, markdown(self.report))
+        write_text(out / RECORD, self.json)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return html(self.report)
+
+
+def calibrated(
+    workload: LoadedWorkload,
+    past: Path,
+    policies: Sequence[str],
+    options: ScenarioOptions,
+    workers: int | None,
+) -> Calibration:
+    """Simulate all configurations, and compare their waits with the recorded waits."""
+    recorded = read_waits(past, workload)
+    print_remarks(of_findings(workload))
+    n_nodes = options.nodes or workload.n_nodes
+    runs = dict[Configuration, CalibratedRun]()
+    with error_at("--policy"):
+        schedulers(policies)
+    first = [Configuration(policy, n_nodes, n_nodes) for policy in policies]
+    if not first:
+        raise InputError("no policy is given", expected="a name from 'rebat policies'")
+    parts = [] if options.failure_law() or options.nodes else separate_parts(workload)
+    runs |= _simulated(workload, options, first, workers)
+    near = design.nearest_first(runs, recorded)
+    fewer = design.with_fewer_nodes(near, n_nodes, options.cores_per_node)
+    runs |= _simulated(workload, options, fewer, workers)
+    runs |= _in_parts(parts, options, design.in_parts(near, n_nodes, len(parts)), workers)
+    failed = {run.configuration.title: run.error for run in runs.values() if run.error}
+    ranked = design.nearest_first(runs, recorded)
+    if not ranked:
+        reasons = "; ".join(failed.values()) or "no part of the record has enough jobs"
+        raise PolicyError(f"no configuration can be compared: {reasons}")
+    verdict = verdict_of(ranked, recorded, read_use(past), failed, workload.n_nodes)
+    return Calibration(
+        workload=workload.name,
+        sha256=workload.sha256,
+        verdict=verdict,
+        not_modelled=list(NOT_MODELLED),
+        report=_report(workload, verdict, ranked, recorded),
+    )
+
+
+def _simulated(
+    workload: LoadedWorkload,
+    options: ScenarioOptions,
+    todo: Sequence[Configuration],
+    workers: int | None,
+) -> dict[Configuration, CalibratedRun]:
+    if not todo:
+        return {}
+    with compiling_notice(), counting_bar("runs", len(todo)) as on_done:
+        runs = design.simulated(workload, options.scenario(), todo, workers, on_done)
+        return {run.configuration: run for run in runs}
+
+
+def _in_parts(
+    parts: Sequence[Workload],
+    options: ScenarioOptions,
+    todo: Sequence[Configuration],
+    workers: int | None,
+) -> dict[Configuration, CalibratedRun]:
+    if not todo:
+        return {}
+    with counting_bar("runs in partitions", len(todo)) as on_done:
+        runs = simulated_in_parts(parts, options.scenario(), todo, workers, on_done)
+        return {run.configuration: run for run in runs}
+
+
+def _report(
+    workload: LoadedWorkload,
+    verdict: Verdict,
+    ranked: Sequence[tuple[CalibratedRun, Any]],
+    recorded: RecordedWaits,
+) -> Report:
+    shown = ranked[:MOST_LINES]
+    waits = {run.configuration.title: run.compared(recorded)[1] for run, _ in shown}
+    notes = [note.text for note in of_findings(workload)]
+    return report_of(workload.name, workload.sha256, verdict, recorded.wait_s, waits, notes)
+
+
+GOOD, FAIR = 1.5, 2.5
+"""The largest distances that are called good and fair."""
+
+
+class ComparedConfiguration(msgspec.Struct, frozen=True):
+    """A configuration with its distance to the recorded waits.
+
+    Attributes
+    ----------
+    title, policy : str
+    nodes : int
+    jobs : int
+        Number of jobs compared.
+    distance, low, high : float
+        Mean factor between recorded and simulated waits at the same quantile, with its interval.
+        There is no interval if too few parts of the record have a distance.
+    farther, farther_low, farther_high : float, optional
+        The distance divided by that of the nearest configuration, with its interval.
+    factor_of_job, correlation, same_order : float
+        See `Nearness`.
+    utilisation : float
+        Useful node time, divided by the node time of all nodes of the recorded machine.
+    """
+
+    title: str
+    policy: str
+    nodes: int
+    jobs: int
+    distance: float
+    low: float | None
+    high: float | None
+    farther: float | None
+    farther_low: float | None
+    farther_high: float | None
+    factor_of_job: float
+    correlation: float
+    same_order: float
+    utilisation: float
+
+    @property
+    def distance_text(self) -> str:
+        """The distance and its interval, as text."""
+        return _text(self.distance, self.low, self.high)
+
+    @property
+    def farther_text(self) -> str:
+        """The distance divided by that of the nearest configuration, as text.
+
+        The text is empty for the nearest configuration.
+        """
+        if self.farther is None:
+            return ""
+        return f"x {_text(self.farther, self.farther_low, self.farther_high)}"
+
+    @property
+    def as_near(self) -> bool:
+        """Whether the configuration is not significantly farther than the nearest one."""
+        return self.farther is not None and not (self.farther_low and self.farther_low > 1)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The result of a calibration. The nearest configuration is first."""
+
+    configurations: list[ComparedConfiguration]
+    groups: list[Quantiles]
+    """Waits under the nearest configuration."""
+    utilisation: float
+    """Useful node time of the record, divided by the node time of all nodes of the machine."""
+    shared: int
+    """Number of recorded attempts that share nodes."""
+    failed: dict[str, str] = {}
+    """Reasons why configurations could not be simulated, by title of the configuration."""
+    recorded_jobs: int = 0
+    """Number of recorded jobs that can be compared, after the first part of the record."""
+
+    @property
+    def nearest(self) -> ComparedConfiguration:
+        """The nearest configuration."""
+        return self.configurations[0]
+
+    @property
+    def sentences(self) -> list[str]:
+        """The verdict in sentences."""
+        return [
+            *_nearest(self),
+            *_left_out(self),
+            *_others(self),
+            _of_jobs(self.nearest),
+            *_means(self),
+            *_used(self),
+            *(f"{title} failed: {reason}" for title, reason in self.failed.items()),
+        ]
+
+
+def verdict_of(
+    ranked: Sequence[tuple[CalibratedRun, Nearness]],
+    recorded: RecordedWaits,
+    used: RecordedUse,
+    failed: dict[str, str],
+    n_nodes: int,
+) -> Verdict:
+    """Return the verdict on simulated configurations, which are sorted by distance.
+
+    ``n_nodes`` is the size of the recorded machine.
+    """
+    (first, nearest), *_ = ranked
+    rows = [_row(run, near, nearest, n_nodes) for run, near in ranked]
+    waits = list(groups(*first.compared(recorded)))
+    return Verdict(rows, waits, *used, failed, len(recorded.ids))
+
+
+def _row(
+    run: CalibratedRun, near: Nearness, nearest: Nearness, n_nodes: int
+) -> ComparedConfiguration:
+    distance, low, high = _factors(interval(near.distance))
+    low = low and max(low, 1.0)  # a factor of 1 means equal waits
+    farther = (None, None, None) if near is nearest else _factors(interval(closer(nearest, near)))
+    configuration = run.configuration
+    return ComparedConfiguration(
+        configuration.title,
+        configuration.policy,
+        configuration.nodes,
+        near.jobs,
+        distance or math.nan,
+        low,
+        high,
+        *farther,
+        near.factor_of_job,
+        near.correlation,
+        near.same_order,
+        run.useful_nodes / n_nodes,
+    )
+
+
+def _factors(estimate: Interval | None) -> tuple[float | None, float | None, float | None]:
+    """Convert a mean of binary logarithms and its interval to factors."""
+    if estimate is None:
+        return None, None, None
+    low, high = (None if x is None else 2.0**x for x in (estimate.low, estimate.high))
+    return 2.0**estimate.mean, low, high
+
+
+def _text(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
+
+
+def _nearest(verdict: Verdict) -> Iterator[str]:
+    near = verdict.nearest
+    grade = "good" if near.distance <= GOOD else "fair" if near.distance <= FAIR else "poor"
+    yield (
+        f"{near.title} is nearest: at the same quantile, its waits and the recorded waits of "
+        f"{near.jobs} jobs differ by a factor of {near.distance_text} on average. This is {grade}."
+    )
+
+
+def _left_out(verdict: Verdict) -> Iterator[str]:
+    near, total = verdict.nearest, verdict.recorded_jobs
+    if near.jobs < total:
+        yield (
+            f"{total - near.jobs} of {total} recorded jobs are left out: in this simulation they "
+            f"do not start, for example because they need more than {counted(near.nodes, 'node')}."
+        )
+    fewest = min(verdict.configurations, key=lambda item: item.jobs)
+    if fewest.jobs < near.jobs:
+        yield (
+            f"Not all configurations are compared on the same jobs: {fewest.title} leaves out "
+            f"{total - fewest.jobs} of {total} recorded jobs."
+        )
+
+
+def _others(verdict: Verdict) -> Iterator[str]:
+    equal = [item.title for item in verdict.configurations[1:] if item.as_near]
+    if equal:
+        names = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
+        yield f"These configurations are not significantly farther: {names}."
+    elif len(verdict.configurations) > 1:
+        second = verdict.configurations[1]
+        yield (
+            f"The next configuration, {second.title}, is farther by a factor of "
+            f"{second.farther_text[2:]}."
+        )
+
+
+def _of_jobs(near: ComparedConfiguration) -> str:
+    return (
+        f"Single jobs: half of the waits differ by a factor of more than {near.factor_of_job:.1f}; "
+        f"the rank correlation is {near.correlation:.2f}. Use the simulation for distributions, "
+        "not for single jobs."
+    )
+
+
+def _means(verdict: Verdict) -> Iterator[str]:
+    row = verdict.groups[0]
+    if row.recorded_mean_s > 0:
+        change = row.simulated_mean_s / row.recorded_mean_s - 1
+        direction = "longer" if change > 0 else "shorter"
+        yield f"The simulated mean wait is {abs(change):.0%} {direction} than the recorded one."
+
+
+def _used(verdict: Verdict) -> Iterator[str]:
+    if not (math.isnan(verdict.utilisation) or math.isnan(verdict.nearest.utilisation)):
+        yield (
+            "Useful node time, as a share of the node time of all nodes of the recorded machine: "
+            f"{verdict.utilisation:.1%} recorded, {verdict.nearest.utilisation:.1%} simulated."
+        )
+    if verdict.shared:
+        yield (
+            f"In the record {verdict.shared} attempts share nodes. In the simulation jobs never "
+            "share nodes, so the simulated machine has a higher load."
+        )
+
+
+MOST_LINES = 3
+"""Number of configurations in the figure."""
+
+NOT_MODELLED = (
+    "priorities, fair share, advance reservations and limits of users",
+    "partitions that share nodes, and features of nodes",
+    "memory, if jobs share nodes",
+    "jobs that wait for other jobs, or that a user or an administrator held",
+)
+
+
+def report_of(
+    name: str,
+    sha256: str,
+    verdict: Verdict,
+    recorded_s: Floats,
+    simulated_s: dict[str, Floats],
+    notes: Sequence[str],
+) -> Report:
+    """Return the page. It has sentences, a figure of the distributions, tables, and notes."""
+    return Report(
+        title=f"How close is the simulation to {name}?",
+        lead=(
+            "This page compares the recorded waits with simulations of the recorded jobs. A "
+            "configuration is a policy and a number of nodes. Its distance is the mean factor "
+            "between recorded and simulated waits (plus one minute) at the same quantile: 1 means "
+            f"equal, up to {GOOD} is good, up to {FAIR} is fair. Brackets contain 95 % intervals "
+            f"over {N_PARTS} equal parts of the recorded time. The first part is left out, because "
+            "the simulated machine is empty at the beginning."
+        ),
+        judgements=[],
+        tables=[_configurations(verdict), _groups(verdict.groups)],
+        pictures=[_picture(recorded_s, simulated_s)],
+        provenance=[
+            f"rebat {rebat.__version__}, {len(verdict.configurations)} simulations",
+            f"workload {name}, sha256 {sha256}",
+        ],
+        remarks=[f"Not modelled: {'; '.join(NOT_MODELLED)}.", *map(_sentence, notes)],
+        figures_note="Share of the jobs whose wait is at most the time on the horizontal axis.",
+        claims=False,
+        findings=verdict.sentences,
+    )
+
+
+def _sentence(note: str) -> str:
+    return f"In the record, {note}."
+
+
+def _configurations(verdict: Verdict) -> Table:
+    columns = [
+        "configuration",
+        "distance",
+        "farther than the nearest",
+        "factor of a job",
+        "rank correlation",
+        "same order",
+        "useful node time",
+        "jobs compared",
+    ]
+    rows = [_table_row(item) for item in verdict.configurations]
+    used = "" if math.isnan(verdict.utilisation) else percent(verdict.utilisation)
+    note = f"recorded useful node time {used}" if used else "all jobs"
+    return Table(note, "Configurations, nearest first", columns, rows)
+
+
+def _table_row(item: ComparedConfiguration) -> list[str]:
+    return [
+        item.title,
+        item.distance_text,
+        item.farther_text,
+        f"{item.factor_of_job:.1f}",
+        f"{item.correlation:.2f}",
+        percent(item.same_order),
+        percent(item.utilisation),
+        str(item.jobs),
+    ]
+
+
+def _groups(rows: Sequence[Quantiles]) -> Table:
+    shares = list(rows[0].recorded_s)
+    columns = ["jobs of", "jobs", "mean, recorded", "simulated"]
+    for share in shares:
+        columns += [f"{float(share):.0%} quantile, recorded", "simulated"]
+    return Table("nearest configuration", "Waits", columns, [_group(row, shares) for row in rows])
+
+
+def _group(row: Quantiles, shares: Sequence[str]) -> list[str]:
+    pairs = [(row.recorded_mean_s, row.simulated_mean_s)]
+    pairs += [(row.recorded_s[share], row.simulated_s[share]) for share in shares]
+    return [row.group, str(row.jobs), *(format_duration(round(s)) for pair in pairs for s in pair)]
+
+
+def _picture(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Picture:
+    figure = new_figure(7.0, 3.6)
+    axes = figure.subplots()
+    shades = policy_colours(list(simulated_s))
+    for name, waits_s in _lines(recorded_s, simulated_s):
+        recorded = name == "recorded"
+        axes.plot(
+            np.sort(waits_s) + OFFSET_S,
+            np.linspace(0, 1, len(waits_s)),
+            label=name,
+            color="#b8b8b8" if recorded else shades[name],
+            linewidth=5.0 if recorded else 1.3,
+        )
+    axes.set_xscale("log")
+    ticks = {60: "0", 660: "10 min", 3660: "1 h", 36060: "10 h", 360060: "100 h"}
+    axes.set_xticks(list(ticks), list(ticks.values()), minor=False)
+    axes.minorticks_off()
+    axes.set_xlabel("wait")
+    axes.set_ylabel("share of jobs")
+    axes.legend(frameon=False, fontsize=9)
+    return Picture("", "Waits", svg_of(figure), "recorded and simulated")
+
+
+def _lines(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Iterator[tuple[str, Floats]]:
+    yield "recorded", recorded_s
+    yield from list(simulated_s.items())[:MOST_LINES]
