@@ -109,3 +109,18 @@ def test_the_findings_that_are_shipped_can_be_reported_again(tmp_path: Path) -> 
     page, text = write_pages(FINDINGS / "silent-errors" / "results.parquet", tmp_path)
     assert "Claims of the paper: 68 of 111 hold" in text.read_text()
     assert "n = 30 job sets x 1,000 failure scenarios" in page.read_text()
+
+
+def test_the_figures_of_a_report_are_also_files(tmp_path: Path) -> None:
+    """PDF and SVG contain text as text. The pages and the figures do not depend on the option."""
+    table = FINDINGS / "torus" / "results.parquet"
+    paths = write_pages(table, tmp_path / "a", figures=True)
+    figures = [path for path in paths if path.parent.name == "figures"]
+    assert [path.suffix for path in figures] == [".svg", ".pdf"] * (len(figures) // 2)
+    page, _ = write_pages(table, tmp_path / "b")
+    assert page.read_bytes() == (tmp_path / "a/report.html").read_bytes()
+    assert not (tmp_path / "b/figures").exists()
+    for svg, pdf in zip(figures[::2], figures[1::2], strict=True):
+        assert svg.read_text() in page.read_text()
+        assert "<text" in svg.read_text()
+        assert b"/FontFile2" in pdf.read_bytes()

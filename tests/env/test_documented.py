@@ -32,12 +32,13 @@ needs_extra = pytest.mark.skipif(
     not all(map(find_spec, ("gymnasium", "greenlet"))), reason="needs the extra rebat[rl]"
 )
 RECORDED = Path(__file__).parents[2] / "docs/findings/learning"
+PROGRAM = str(RECORDED.parents[2] / "campaigns/node_stealing/train_victim_agent.py")
 
 
 @needs_extra
 def test_the_recorded_agent_can_be_read_and_the_table_is_that_of_the_recorded_months() -> None:
     assert LinearAgent.load(RECORDED / "victim-agent.npz").decision == "victim"
-    script = runpy.run_path(str(RECORDED.parents[2] / "scripts/train_victim_agent.py"))
+    script = runpy.run_path(PROGRAM)
     record = json.loads((RECORDED / "evaluation.json").read_text())
     assert script["table"](RECORDED) == (RECORDED / "evaluation.md").read_text()
     assert script["changes"](record["runs"]) == record["changes"]
@@ -47,7 +48,7 @@ def test_the_recorded_agent_can_be_read_and_the_table_is_that_of_the_recorded_mo
 
 @needs_extra
 def test_a_recorded_month_gives_the_same_numbers_again() -> None:
-    script = runpy.run_path(str(RECORDED.parents[2] / "scripts/train_victim_agent.py"))
+    script = runpy.run_path(PROGRAM)
     run = json.loads((RECORDED / "evaluation.json").read_text())["runs"][0]
     agent = LinearAgent.load(RECORDED / "victim-agent.npz")
     month = script["mira_like"](run["month"], run["seed"])

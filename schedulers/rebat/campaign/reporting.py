@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +17,24 @@ from rebat.campaign.opening import Campaign, read_tables
 from rebat.campaign.store import TABLE, Store
 from rebat.campaign.tables import ReportData, decoded, failures, read_data, write_with_data
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.files import write_text
+from rebat.core.files import atomic_path, write_text
 from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
+from rebat.figures.canvas import as_pdf
 from rebat.report.kind import Kind
 from rebat.report.parts import Report, html, markdown
 from rebat.runs.labels import rejections
 from rebat.runs.simulating import NAME
 
 
-def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
+def write_report(
+    campaign: Campaign, results: Path, folder: Path, figures: bool = False
+) -> list[Path]:
     """Write ``report.html`` and ``report.md`` to a folder and return their paths.
 
     If there are several kinds of units, each kind has its own page, ``report-KIND``. The folder
     also contains a ``results.parquet``. From this file, `write_pages` can write the report again.
+    With ``figures``, the folder ``figures`` contains each figure as SVG and PDF.
     """
     check_no_result(folder)
     store = Store(results)
@@ -37,12 +43,13 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
         raise _without_results(campaign, store, results)
-    extras = {kind: _extras(campaign, kind) for kind in kinds}
+    with as_pdf() if figures else nullcontext() as pdfs:
+        extras = {kind: _extras(campaign, kind) for kind in kinds}
     unfinished = store.status(campaign.units).unfinished
     code = code_of({kind: campaign.kinds[kind] for kind in kinds})
     data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title, code)
     write_with_data(store.folder / TABLE, data, folder / TABLE)
-    return _pages(folder / TABLE, data, campaign.kinds, folder)
+    return _pages(folder / TABLE, data, campaign.kinds, folder, pdfs)
 
 
 def _without_results(campaign: Campaign, store: Store, results: Path) -> InputError:
@@ -60,10 +67,13 @@ def _without_results(campaign: Campaign, store: Store, results: Path) -> InputEr
     )
 
 
-def write_pages(table: Path, folder: Path, file: Path | None = None) -> list[Path]:
+def write_pages(
+    table: Path, folder: Path, file: Path | None = None, figures: bool = False
+) -> list[Path]:
     """Write the reports again from the table that `write_report` wrote.
 
-    If the report's code is not included in rebat, it needs the campaign's ``file`` as well.
+    If the report's code is not included in rebat, it needs the campaign's ``file`` as well. With
+    ``figures``, each figure is written as SVG, and as PDF if the table contains its data.
     """
     check_no_result(folder)
     data = read_data(table)
@@ -72,19 +82,28 @@ def write_pages(table: Path, folder: Path, file: Path | None = None) -> list[Pat
         if own:
             expected = "the file of this campaign as well"
             raise InputError(f"the report needs {', '.join(own)}", str(table), expected)
-        return _pages(table, data, kinds_of(data.code, None), folder)
+        return _pages(table, data, kinds_of(data.code, None), folder, {} if figures else None)
     if not own:
         raise InputError("has no effect with --from", "FILE")
-    return _pages(table, data, kinds_of(read_tables(file), file.parent), folder)
+    kinds = kinds_of(read_tables(file), file.parent)
+    return _pages(table, data, kinds, folder, {} if figures else None)
 
 
-def _pages(table: Path, data: ReportData, kinds: Mapping[str, Kind], folder: Path) -> list[Path]:
+def _pages(
+    table: Path,
+    data: ReportData,
+    kinds: Mapping[str, Kind],
+    folder: Path,
+    pdfs: Mapping[str, bytes] | None,
+) -> list[Path]:
+    """Write a page per kind, and the figures if there is a mapping of PDFs drawn earlier."""
     paths = []
     for kind, extras in data.kinds.items():
         if kind not in kinds:
             raise unknown_name("kind", kind, kinds).at(str(table))
         facts: Any = decoded(extras, kinds[kind].extras, table)
-        report = kinds[kind].report(table, facts, data.provenance)
+        with as_pdf() if pdfs is not None else nullcontext() as drawn:
+            report = kinds[kind].report(table, facts, data.provenance)
         report = msgspec.structs.replace(
             report,
             title=_title(report, data.title),
@@ -95,7 +114,28 @@ def _pages(table: Path, data: ReportData, kinds: Mapping[str, Kind], folder: Pat
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
+        if drawn is not None:
+            names = "figure" if len(data.kinds) == 1 else f"{kind}-figure"
+            paths += _figures(report, {**(pdfs or {}), **drawn}, folder / "figures" / names)
     return paths
+
+
+def _figures(report: Report, pdfs: Mapping[str, bytes], name: Path) -> Iterator[Path]:
+    """Write each figure of a report to ``NAME-1.svg``, ``NAME-1.pdf`` ..., and yield the paths."""
+    for number, svg in enumerate(_svgs(report), 1):
+        path = name.with_name(f"{name.name}-{number}.svg")
+        write_text(path, svg)
+        yield path
+        if svg in pdfs:
+            with atomic_path(path.with_suffix(".pdf")) as temporary:
+                temporary.write_bytes(pdfs[svg])
+            yield path.with_suffix(".pdf")
+
+
+def _svgs(report: Report) -> Iterator[str]:
+    """Yield the panels of all figures of a report."""
+    for picture in report.pictures:
+        yield from re.findall(r"<svg.*?</svg>\n?", picture.svg, re.DOTALL)
 
 
 def _rejections(table: Path, kind: str) -> list[str]:

@@ -182,6 +182,10 @@ def report(
         Folder | None,
         "Folder of the report (default: RESULTS/report; with --from, the folder that contains the file).",
     ] = None,
+    figures: Annotated[
+        bool,
+        "Also write each figure as SVG and PDF to the folder figures. With --from, figures of single runs are only SVG.",
+    ] = False,
 ) -> None:
     """Write the report of FILE: tables and figures. Use the same --trace as for the runs. The
     command writes a results.parquet next to the report. With --from, this file is enough to write
@@ -195,18 +199,18 @@ def report(
     from rebat.campaign.reporting import write_pages
 
     if table is None:
-        paths = _report_of_runs(file, results, trace, out)
+        paths = _report_of_runs(file, results, trace, out, figures)
     else:
         for name, value in (("--results", results), ("--trace", trace)):
             if value is not None:
                 raise InputError("has no effect with --from", name)
-        paths = write_pages(table, out or table.parent, file)
+        paths = write_pages(table, out or table.parent, file, figures)
     for path in paths:
         click.echo(f"wrote {path}")
 
 
 def _report_of_runs(
-    file: Path | None, results: Path | None, trace: Path | None, out: Path | None
+    file: Path | None, results: Path | None, trace: Path | None, out: Path | None, figures: bool
 ) -> list[Path]:
     """Write the tables and the report of a results folder."""
     from rebat.campaign.reporting import write_report
@@ -225,7 +229,7 @@ def _report_of_runs(
     store.check_owner(opened.owner)
     warn_of_damage(store, store.states(opened.units), LEFT_OUT)
     write_tables(store, opened)  # a killed campaign has no results.parquet yet
-    return write_report(opened, folder, out or folder / "report")
+    return write_report(opened, folder, out or folder / "report", figures)
 
 
 @command()

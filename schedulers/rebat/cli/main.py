@@ -64,11 +64,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
     "boxes": (
-        "rebat.cli.torus:boxes",
+        "rebat.shipped.campaigns.torus.commands:boxes",
         "List the boxes of a torus, and the safest free box.",
     ),
     "batch": (
-        "rebat.cli.torus:batch",
+        "rebat.shipped.campaigns.torus.commands:batch",
         "Run jobs one after another on a torus with failures.",
     ),
     "pybatsim-path": (
@@ -92,10 +92,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compute the effective training time of one job on many nodes.",
     ),
     "makespan": (
-        "rebat.cli.bounds:makespan",
+        "rebat.shipped.campaigns.silent_errors.commands:makespan",
         "Compute makespans of R-LIST and R-SHELF on job sets.",
     ),
-    "bound": ("rebat.cli.bounds:bound", "Print lower bounds on a makespan, and proved ratios."),
+    "bound": (
+        "rebat.shipped.campaigns.silent_errors.commands:bound",
+        "Print lower bounds on a makespan, and proved ratios.",
+    ),
     "policy": ("rebat.cli.policies:policy", "Write a user-defined policy, and check it."),
     "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
     "warmup": ("rebat.cli.installation:warmup", "Compile the simulation loop once."),

@@ -6,7 +6,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
@@ -176,6 +178,20 @@ def content_of(figure: Any, form: str = "png") -> bytes:
     )
 
 
+_PDFS: ContextVar[dict[str, bytes] | None] = ContextVar("_PDFS", default=None)
+
+
+@contextmanager
+def as_pdf() -> Iterator[dict[str, bytes]]:
+    """Draw each figure of `svg_of` in the block as PDF as well. Yield the PDFs by SVG element."""
+    pdfs: dict[str, bytes] = {}
+    token = _PDFS.set(pdfs)
+    try:
+        yield pdfs
+    finally:
+        _PDFS.reset(token)
+
+
 def svg_of(figure: Any) -> str:
     """Return a figure as an SVG element. It contains no date, and equal data have equal ids."""
     import matplotlib as mpl
@@ -185,7 +201,11 @@ def svg_of(figure: Any) -> str:
         written(figure, buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text[text.index("<svg") :], count=1)
-    return _short(text)
+    svg = _short(text)
+    if (pdfs := _PDFS.get()) is not None:
+        with mpl.rc_context({"pdf.fonttype": 42}):
+            pdfs[svg] = content_of(figure, "pdf")
+    return svg
 
 
 def _short(svg: str) -> str:

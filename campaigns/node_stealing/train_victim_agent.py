@@ -3,9 +3,9 @@
 
 Usage::
 
-    python scripts/train_victim_agent.py train FOLDER [MINUTES]
-    python scripts/train_victim_agent.py evaluate FOLDER [MONTHS]
-    python scripts/train_victim_agent.py table FOLDER
+    python campaigns/node_stealing/train_victim_agent.py train FOLDER [MINUTES]
+    python campaigns/node_stealing/train_victim_agent.py evaluate FOLDER [MONTHS]
+    python campaigns/node_stealing/train_victim_agent.py table FOLDER
 
 ``train`` writes FOLDER/victim-agent.npz and FOLDER/training.json. The cross-entropy method adjusts
 the weights of a linear agent. In each generation, all agents play the same random windows of
@@ -185,7 +185,8 @@ def table(folder: Path) -> str:
         "|---" * (len(MEASURES) + 2) + "|",
     ]
     for base in POLICIES:
-        cells = [marked(Interval(*record["changes"][base][m], n), 0.0, PERCENT) for m in MEASURES]
+        changes = [record["changes"][base][name] for name in MEASURES]
+        cells = [marked(Interval(mean, low, high, n), 0.0, PERCENT) for mean, low, high in changes]
         steals = fmean(run["values"][base]["steals"] for run in runs)
         lines.append(f"| {base} | {' | '.join(cells)} | {steals:.0f} |")
     steals = fmean(run["values"]["agent"]["steals"] for run in runs)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a table with numbers of training clusters: published, by a formula, and simulated.
 
-``python scripts/training_validation.py docs/findings/training/validation.md``
+``python campaigns/training/validation.py docs/findings/training/validation.md``
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rebat.models.ettr import (
     two_tier_ettr,
     young_interval_s,
 )
-from rebat.studies.training.case import TrainingCase, failures_of, simulated
+from rebat.studies.training.case import SimulatedJob, TrainingCase, failures_of, simulated
 
 MINUTE, HOUR = 60.0, 3600.0
 
@@ -83,7 +83,9 @@ def _line(row: Row) -> str:
     return _cells(row.number, row.title, row.printed, formula, ettr(case.job()), simulated(case))
 
 
-def _cells(number: str, title: str, printed: str, formula: str, exact: float, simulation) -> str:
+def _cells(
+    number: str, title: str, printed: str, formula: str, exact: float, simulation: SimulatedJob
+) -> str:
     interval = f"{simulation.ettr:.4f} [{simulation.low:.4f}, {simulation.high:.4f}]"
     return f"| {number} | {title} | {printed} | {formula} | {exact:.6f} | {interval} |"
 

@@ -13,13 +13,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rebat.cli.bounds import bound, failed_attempts, makespan, read_instance
 from rebat.cli.run import run
 from rebat.core.errors import InputError
 from rebat.policies.makespans import PAPER_RULES
+from rebat.shipped.campaigns.silent_errors.commands import (
+    bound,
+    failed_attempts,
+    makespan,
+    read_instance,
+)
 from tests.recordings import job_sets
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOY = str(ROOT / "workloads/toy.json")
 SET = {
     "id": "two",

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rebat.cli import torus
 from rebat.cli.main import main
 from rebat.core.nodes import NodeSet
 from rebat.models.boxes import LISTS
 from rebat.policies.presets import preset
+from rebat.shipped.campaigns.torus import commands as torus
 from tests.cli.choices import choices
 from tests.oracles.batch import weibull_hazard
 from tests.oracles.boxes import all_boxes

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rebat.cli import torus
 from rebat.cli.main import main
 from rebat.models.batch import POLICIES, Batch, run_batch
 from rebat.models.failures.laws import parse_law
 from rebat.models.topology import Torus
+from rebat.shipped.campaigns.torus import commands as torus
 from tests.cli.choices import choices
 
 LAW = "weibull:scale=50h,shape=4,scale_sigma=2h"
