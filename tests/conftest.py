@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from rebat.sim import choose
-from tests.recordings import ABSENT, SHARED, beside
+from tests.support.recordings import ABSENT, SHARED, beside
 
 settings.register_profile("rebat", deadline=None)  # the first example may compile kernels
 settings.load_profile("rebat")
@@ -81,7 +81,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
     """A campaign file, and the results of this campaign without interruption."""
-    from tests.campaign.builders import campaign_file, contents, run_here
+    from tests.support.campaigns import campaign_file, contents, run_here
 
     folder = tmp_path_factory.mktemp("unbroken")
     file = campaign_file(folder)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import recordings
+from tests.support import recordings
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.records.node_events import read_node_events
 from rebat.records.sacct import read_sacct
-from tests.importing import import_accounting
+from tests.support.importing import import_accounting
 
 COLUMNS = ("JobID", "JobIDRaw", "User", "Partition", "Submit", "Start", "End", "ElapsedRaw",
            "State", "NNodes", "Timelimit", "NodeList", "JobName", "Priority")  # fmt: skip

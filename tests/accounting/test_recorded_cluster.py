@@ -21,9 +21,9 @@ from rebat.records.attempts import jobs_of, merged_downs
 from rebat.records.hosts import names_of
 from rebat.records.node_events import read_node_events
 from rebat.records.sacct import read_sacct
-from tests.importing import import_accounting
-from tests.outages import down_intervals
-from tests.recordings import SHARED, needs
+from tests.support.importing import import_accounting
+from tests.support.outages import down_intervals
+from tests.support.recordings import SHARED, needs
 
 GOLDEN = SHARED / "golden" / "slurm"
 PARIS = ZoneInfo("Europe/Paris")

@@ -36,9 +36,9 @@ from rebat.studies.calibration import design
 from rebat.studies.calibration.calibrated import ComparedConfiguration, verdict_of
 from rebat.studies.calibration.design import CalibratedRun, Configuration
 from rebat.studies.calibration.distance import RecordedUse, RecordedWaits, read_waits
-from tests.docs.pages import ROOT
-from tests.importing import import_accounting
-from tests.recordings import DATA
+from tests.support.importing import import_accounting
+from tests.support.pages import ROOT
+from tests.support.recordings import DATA
 
 RECORDS = ("multifactor", "basic")
 SUBMISSIONS = ("eligible", "submitted")

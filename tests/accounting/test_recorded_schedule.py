@@ -24,8 +24,8 @@ from rebat.results.measures.timeline import series_of
 from rebat.runs.recorded import recorded_run
 from rebat.workloads.recorded import RecordedSchedule
 from tests.accounting.test_recorded_cluster import BARELY_LAUNCHED, DOWN, GOLDEN, epoch
-from tests.importing import import_accounting
-from tests.recordings import needs
+from tests.support.importing import import_accounting
+from tests.support.recordings import needs
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,7 +13,7 @@ from rebat.api.remarks import of_partitions, of_waits
 from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.studies.advice.design import recorded_losses
-from tests.studies.slurm_site import Truth, write_site
+from tests.support.slurm_site import Truth, write_site
 
 POOLED = "2 partitions with different nodes (wide: 28 nodes, narrow: 4 nodes)"
 FAR = "the recorded mean wait of the jobs is"

@@ -31,7 +31,7 @@ from rebat.runs.unit import Unit
 from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
-from tests.campaign.builders import (
+from tests.support.campaigns import (
     GRID,
     SIX_SEEDS,
     campaign_file,

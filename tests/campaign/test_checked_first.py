@@ -19,7 +19,7 @@ from rebat.models.topology import parse_torus
 from rebat.results.catalogue import RECORDED
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
-from tests.campaign.builders import GRID, campaign_file
+from tests.support.campaigns import GRID, campaign_file
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")

@@ -14,7 +14,7 @@ from rebat.campaign.store import RESULTS
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from tests.campaign.builders import campaign_file, contents, run_here
+from tests.support.campaigns import campaign_file, contents, run_here
 
 
 def test_a_report_leaves_changed_results_out_and_says_so(tmp_path: Path, unbroken, capsys) -> None:

@@ -14,7 +14,7 @@ from rebat.cli import main as cli
 from rebat.core.errors import InputError
 from rebat.runs.scenario import CheckpointModel
 from rebat.runs.unit import RunSpec, identity
-from tests.campaign.builders import GRID, WORKLOADS, campaign_file, specs_of
+from tests.support.campaigns import GRID, WORKLOADS, campaign_file, specs_of
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node_stealing"
 

@@ -15,7 +15,7 @@ from rebat.campaign.reporting import write_pages, write_report
 from rebat.campaign.tables import read_data
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
-from tests.campaign.builders import GRID, WORKLOADS, campaign_file, run_here
+from tests.support.campaigns import GRID, WORKLOADS, campaign_file, run_here
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 

@@ -16,7 +16,7 @@ from rebat.campaign.store import Store
 from rebat.cli.campaign import campaign
 from rebat.cli.run import run
 from rebat.core.errors import InputError
-from tests.campaign.builders import GRID, WORKLOADS, campaign_file, contents, n_run, run_here
+from tests.support.campaigns import GRID, WORKLOADS, campaign_file, contents, n_run, run_here
 
 SETS = """
 [synthetic.drawn]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import open_campaign
-from tests.recordings import beside
+from tests.support.recordings import beside
 
 ROOT = Path(__file__).parents[2]
 

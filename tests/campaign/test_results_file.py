@@ -14,7 +14,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.store import RESULTS, Store, UnitResult
 from rebat.cli.campaign import campaign
 from rebat.runs.unit import Unit
-from tests.campaign.builders import (
+from tests.support.campaigns import (
     GRID,
     SIX_SEEDS,
     campaign_file,

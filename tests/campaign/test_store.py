@@ -20,7 +20,7 @@ from rebat.runs import unit
 from rebat.runs.scenario import CheckpointModel, FailureScenario, Scenario, SilentErrors
 from rebat.runs.simulating import units
 from rebat.runs.unit import RunSpec, Source, Unit
-from tests.campaign.builders import campaign_file
+from tests.support.campaigns import campaign_file
 
 OWNER = Owner("mine", "a.toml")
 

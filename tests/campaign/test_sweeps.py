@@ -13,7 +13,7 @@ from rebat.campaign.reporting import write_report
 from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting, lines_of, numbers_of, sweeps
 from rebat.runs.labels import ScenarioLabel
-from tests.campaign.builders import campaign_file, run_here, specs_of
+from tests.support.campaigns import campaign_file, run_here, specs_of
 
 GRID = """
 [[grid]]

@@ -17,7 +17,7 @@ from rebat.report.runs_index import RunIndex, numbers_of, simulations, sweeps
 from rebat.runs.labels import ScenarioLabel
 from rebat.runs.scenario import ScenarioOptions, TierCheckpoints
 from rebat.shipped.campaigns.training.report import ettr_pictures
-from tests.campaign.builders import campaign_file, specs_of
+from tests.support.campaigns import campaign_file, specs_of
 
 ROOT = Path(__file__).parents[2]
 GRID = """

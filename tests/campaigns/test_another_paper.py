@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rebat.cli.main import main
-from tests.docs.pages import ROOT, blocks
+from tests.support.pages import ROOT, blocks
 
 
 def test_another_paper_is_one_folder(tmp_path: Path, capsys) -> None:

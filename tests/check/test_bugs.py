@@ -10,7 +10,7 @@ import pytest
 
 from rebat.check.check_policy import check_policy
 from rebat.check.verdict import PolicyCheck, new_policy
-from tests.check.bugs import BUGS, HEAD
+from tests.support.bugs import BUGS, HEAD
 
 ROOT = Path(__file__).parents[2]
 

@@ -20,7 +20,7 @@ from rebat.workloads.batsim5_json import to_five
 from rebat.workloads.batsim_json import read_workload, workload_of, write_workload
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.generate import synthetic
-from tests.recordings import cases5, folder_of
+from tests.support.recordings import cases5, folder_of
 
 OTHER = {
     "two": {"type": "parallel", "cpu": [1e9, 2e9], "com": [0, 0, 0, 0]},

@@ -15,7 +15,7 @@ import pytest
 from rebat.campaign.batsched import VARIANTS
 from rebat.cli.compare import compare as command
 from rebat.core import files
-from tests.cli.choices import choices
+from tests.support.choices import choices
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,7 +94,7 @@ def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
 @pytest.mark.parametrize("workload", ["toy", "synthetic-small"])
 def test_a_batsched_need_not_finish_the_registration_of_jobs(batsched, workload: str) -> None:
     """Without an option of Batsim, no scheduler can register jobs, so the simulation ends."""
-    script = Path(__file__).with_name("fcfs_scheduler.py")
+    script = Path(__file__).parents[1] / "support/fcfs_scheduler.py"
     batsched(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
     done = compare(workload, "--policy", "batsched-fcfs")
     assert (done.returncode, done.stderr) == (0, "")

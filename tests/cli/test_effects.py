@@ -11,7 +11,7 @@ import pytest
 from rebat.cli.main import main
 from rebat.console import progress
 from rebat.models import overload
-from tests.messages import messages
+from tests.support.messages import messages
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")

@@ -14,7 +14,7 @@ from rebat.models.failures.records.formats import FORMATS, detected
 from tests.models.test_fta import line
 from tests.models.test_fta import written as fta_table
 from tests.models.test_lanl import HEADER, LINES
-from tests.outages import down_intervals
+from tests.support.outages import down_intervals
 
 TABLE = """\
 node,down,up

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign.builders import GRID, campaign_file, stored
-from tests.messages import messages
+from tests.support.campaigns import GRID, campaign_file, stored
+from tests.support.messages import messages
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")

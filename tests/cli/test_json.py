@@ -16,7 +16,7 @@ import click
 import pytest
 
 from rebat.cli.main import cli, main
-from tests.campaign.builders import campaign_file
+from tests.support.campaigns import campaign_file
 from tests.wire.test_processes import DYNAMIC, REBAT, free_port, simulate
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
-from tests.messages import messages
+from tests.support.messages import messages
 
 ROOT = Path(__file__).parents[2]
 TOY = str(ROOT / "workloads/toy.json")

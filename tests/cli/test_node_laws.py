@@ -15,7 +15,7 @@ from rebat.models.failures.events import read_events
 from rebat.models.failures.fitting import fit_nodes
 from rebat.models.failures.laws import parse_law
 from rebat.models.failures.node_table import read_nodes
-from tests.cli.choices import choices
+from tests.support.choices import choices
 
 LAW = "weibull:scale=50h,shape=2"
 

@@ -17,8 +17,8 @@ from rebat.policies.presets import preset
 from rebat.runs.single import simulate, write_run
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
-from tests.results.files.tables import TOY, TOY_EVENTS, edited, toy_csv, without
-from tests.scenarios import fails, machine
+from tests.support.scenarios import fails, machine
+from tests.support.tables import TOY, TOY_EVENTS, edited, toy_csv, without
 
 ROOT = Path(__file__).parents[2]
 TABLE = {

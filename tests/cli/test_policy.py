@@ -14,7 +14,7 @@ import pytest
 from rebat.cli.main import main
 from rebat.models.failures.events import read_events
 from rebat.workloads.batsim_json import read_workload
-from tests.check.bugs import BUGS, HEAD
+from tests.support.bugs import BUGS, HEAD
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import rows_csv
-from tests.scenarios import check_run, failures, flows, machine, run, workloads
+from tests.support.scenarios import check_run, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

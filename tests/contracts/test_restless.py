@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.restless import play, play_noisy
+from tests.support.restless import play, play_noisy
 
 EACH = 150
 

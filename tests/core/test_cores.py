@@ -23,8 +23,8 @@ from rebat.models.failures.events import check_alternation, read_events, write_e
 from rebat.models.failures.law import generate_events
 from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.staging import history
-from tests.campaign.builders import campaign_file
 from tests.models.test_failure_laws import EXAMPLES, run
+from tests.support.campaigns import campaign_file
 
 RENEWAL = ["--law", "renewal:mtbf=1h,shape=0.78,repair=2.8h,sigma=1.9407"]
 

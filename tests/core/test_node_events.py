@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rebat.core.node_events import NodeEvents, Outages
 from rebat.core.nodes import NodeSet
-from tests.outages import Span, joined
+from tests.support.outages import Span, joined
 
 SETS = st.lists(st.integers(0, 5), min_size=1).map(NodeSet.of)
 EVENTS = st.lists(st.tuples(st.integers(0, 9), st.booleans(), SETS)).map(

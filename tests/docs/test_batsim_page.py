@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, blocks
+from tests.support.pages import DOCS, blocks
 
 BATSIM = """#!/bin/bash
 # Batsim refuses an output in a folder that does not exist.

@@ -13,8 +13,8 @@ import click
 import pytest
 
 from rebat.cli.main import cli
-from tests.docs.inputs import MADE
-from tests.docs.pages import ROOT, Block, blocks, console, files, pages, pattern
+from tests.support.inputs import MADE
+from tests.support.pages import ROOT, Block, blocks, console, files, pages, pattern
 
 PAGES = {str(page.relative_to(ROOT)): page for page in pages()}
 LIMIT_S = 300

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT
-from tests.docs.plain_words import files, findings
+from tests.support.pages import DOCS, ROOT
+from tests.support.plain_words import files, findings
 
 PACKAGE = ROOT / "schedulers/rebat"
 PLACES = [

@@ -17,7 +17,7 @@ import pytest
 
 import rebat
 from rebat.api.result import Result
-from tests.docs.pages import ROOT, blocks
+from tests.support.pages import ROOT, blocks
 
 
 @cache

@@ -17,8 +17,8 @@ from rebat.models.failures.outages import node_events
 from rebat.results.files.batsim_csv import schedule_csv
 from rebat.wire.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload
-from tests.recordings import folder_of
 from tests.results.files.test_batsim_csv import OURS
+from tests.support.recordings import folder_of
 
 # Recordings on flat platforms without latency. The engine does not know the delays of others.
 FLAT = [

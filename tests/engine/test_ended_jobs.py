@@ -27,7 +27,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.engine.engine import Engine
 from rebat.results.files.batsim_csv import jobs_csv
-from tests.scenarios import machine
+from tests.support.scenarios import machine
 
 WORKLOAD = machine(1, (1, 2), (1, 2, 5))
 NODE = NodeSet.of([0])

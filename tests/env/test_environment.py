@@ -24,8 +24,8 @@ from rebat.env.observation import LAYOUTS
 from rebat.env.registration import ID
 from rebat.env.rewards import REWARDS, US_PER_H, Totals
 from rebat.results.measures.jobs import job_rows
-from tests.env.random_episodes import episodes
-from tests.scenarios import machine
+from tests.support.random_episodes import episodes
+from tests.support.scenarios import machine
 
 DECISIONS = sorted(LAYOUTS)
 NO_JOBS = Workload("none", 4, (), {})

@@ -24,7 +24,7 @@ from rebat.executors import cluster as crew
 from rebat.executors import on_dask
 from rebat.executors.cluster import KEYS, SYSTEMS, job_options, jobqueue, listed
 from rebat.executors.resources import Jobs
-from tests.campaign.builders import (
+from tests.support.campaigns import (
     GRID,
     campaign_file,
     contents,
@@ -33,8 +33,8 @@ from tests.campaign.builders import (
     run_here,
     stored,
 )
-from tests.executors.fake_systems import Fake
-from tests.messages import messages
+from tests.support.fake_systems import Fake
+from tests.support.messages import messages
 
 HERE = Jobs(interface="lo", memory="1 GiB")
 MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(15))}")

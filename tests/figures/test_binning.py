@@ -16,7 +16,7 @@ from rebat.figures.canvas import content_of
 from rebat.figures.runs import CAUSE_COLOURS, Rectangles, binned, coverage, tail_us
 from rebat.results.measures.timeline import timeline_of
 from rebat.session.ledger import Ledger
-from tests.scenarios import fails, machine, run
+from tests.support.scenarios import fails, machine, run
 
 RECTANGLE = st.tuples(
     st.integers(-20, 120), st.integers(0, 80), st.integers(0, 29), st.integers(0, 9)

@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 from rebat.figures.explore.data import packed, page_data, run_data
 from rebat.figures.explore.page import explorer_page
 from rebat.results.measures.timeline import Timeline, timeline_of
-from tests.scenarios import fails, failures, machine, run, workloads
+from tests.support.scenarios import fails, failures, machine, run, workloads
 
 EVIL = "<script>alert(1)</script>"
 NUMPY = {"Float64Array": np.float64, "Int32Array": np.int32, "Uint8Array": np.uint8}

@@ -13,7 +13,7 @@ import pytest
 from rebat.figures.explore.page import explorer_page
 from rebat.results.compare.parting import parting
 from rebat.results.measures.timeline import Timeline, timeline_of
-from tests.scenarios import fails, machine, run
+from tests.support.scenarios import fails, machine, run
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
 

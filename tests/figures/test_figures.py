@@ -14,7 +14,7 @@ from rebat.figures.canvas import colours, content_of, time_unit
 from rebat.figures.charts import in_time_units
 from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
-from tests.scenarios import fails, machine, run
+from tests.support.scenarios import fails, machine, run
 
 
 def drawn(figure: Any) -> Any:

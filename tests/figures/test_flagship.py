@@ -14,7 +14,7 @@ from rebat.figures.canvas import content_of
 from rebat.figures.flagship import flagship_figure, flagship_svg
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.session.ledger import Ledger
-from tests.scenarios import fails, machine, run
+from tests.support.scenarios import fails, machine, run
 
 
 def ledger(policy: str) -> Ledger:

@@ -24,8 +24,8 @@ from rebat.results.files.run_folder import read_timeline
 from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timeline_of
 from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
-from tests.figures.perfetto_reader import ReadTrace, Slice, fields, read_trace
-from tests.results.validate.random_runs import random_run, varied_run
+from tests.support.perfetto_reader import ReadTrace, Slice, fields, read_trace
+from tests.support.random_runs import random_run, varied_run
 
 TIMES = ("submission_time", "queued_time", "kept_seconds", "lost_later_seconds")
 

@@ -17,7 +17,7 @@ from rebat.kernels.resilient_state import ScenarioBatch
 from rebat.models import resilient
 from rebat.policies.queue_order import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
-from tests.recordings import job_sets
+from tests.support.recordings import job_sets
 
 DEPTHS = {"R-LIST-0": 0, "R-LIST-1": 1, "R-LIST-2": 2, "R-LIST-3": 3, "R-LIST-Q": None}
 VARIANTS = [

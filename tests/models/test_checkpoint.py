@@ -36,7 +36,7 @@ from rebat.models.remaining import (
     since_last_checkpoint,
 )
 from rebat.models.tiers import add_tiers, parse_tiers
-from tests.scenarios import machine
+from tests.support.scenarios import machine
 
 # T = 100, C = 10, R = 7. An original checkpoints over [100, 110), [210, 220) ...
 ORIGINAL = Checkpointing(100, 10, 7, 100, 0)

@@ -19,9 +19,9 @@ from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.law import Law, generate_events
 from rebat.models.failures.per_node_laws import Weibull
 from rebat.models.failures.renewal import Authors, Poisson, Renewal
-from tests.campaign.builders import GRID, campaign_file
-from tests.models.paired import Paired
-from tests.outages import down_intervals
+from tests.support.campaigns import GRID, campaign_file
+from tests.support.outages import down_intervals
+from tests.support.paired import Paired
 
 N = 70
 LAWS: tuple[Law, ...] = (

@@ -25,8 +25,8 @@ from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, W
 from rebat.models.failures.recorded import Recorded, Trace
 from rebat.models.failures.renewal import Authors, Poisson, Renewal, Scaled
 from rebat.runs.simulating import simulate_run
-from tests.campaign.builders import GRID, campaign_file
-from tests.models.paired import Paired
+from tests.support.campaigns import GRID, campaign_file
+from tests.support.paired import Paired
 
 EXAMPLES = {
     "authors": Authors(100.0, 50.0),

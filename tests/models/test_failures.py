@@ -22,7 +22,7 @@ from rebat.models.failures.law import Outage, events_of, generate_events
 from rebat.models.failures.laws import LAWS, law_named, parse_law
 from rebat.models.failures.renewal import Authors, Poisson
 from rebat.models.failures.statistics import describe_events
-from tests.recordings import beside
+from tests.support.recordings import beside
 
 US = 1_000_000
 HOUR, MIRA = 3600, 49152

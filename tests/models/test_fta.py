@@ -14,7 +14,7 @@ import pytest
 from rebat.core.errors import InputError
 from rebat.models.failures.records.record import Record, record_of
 from rebat.records import fta
-from tests.outages import down_intervals
+from tests.support.outages import down_intervals
 
 HEADER = (
     "# event_id\tcomponent_id\tnode_id\tplatform_id\tnode_name\tevent_type\tevent_start_time"

@@ -14,8 +14,8 @@ from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent, check_alternation, in_order
 from rebat.models.failures.history import Remembered, after, before
 from rebat.models.failures.laws import parse_law
-from tests.outages import down_intervals
-from tests.scenarios import failures
+from tests.support.outages import down_intervals
+from tests.support.scenarios import failures
 
 
 def event(at_us: int, available: bool, nodes: str) -> MachineEvent:

@@ -13,8 +13,8 @@ from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.records.record import Record, record_of
 from rebat.records import lanl
-from tests.outages import down_intervals
-from tests.recordings import beside
+from tests.support.outages import down_intervals
+from tests.support.recordings import beside
 
 HEADER = "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
 LINES = """\

@@ -14,7 +14,7 @@ from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import check_alternation
 from rebat.models.failures.outages import window
 from rebat.models.failures.recorded import WAYS, MappedRecord, mapped, source_of
-from tests.outages import Span, down_intervals, events_of_spans
+from tests.support.outages import Span, down_intervals, events_of_spans
 
 M = 8
 LENGTH = 1000

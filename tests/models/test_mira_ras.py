@@ -17,8 +17,8 @@ from rebat.models.failures.events import check_alternation, read_events
 from rebat.models.failures.records.mira import joined_periods, mira_record, within
 from rebat.models.failures.records.record import Record
 from rebat.models.topology import MIRA
-from tests.outages import down_intervals
-from tests.recordings import beside
+from tests.support.outages import down_intervals
+from tests.support.recordings import beside
 
 REAL = "traces/mira-ras-fatal-events-0.9.cor.gz"
 MAINTENANCE = "traces/mira-maintenance-periods.txt"

@@ -30,7 +30,7 @@ from rebat.models.failures.statistics import (
     mttf_by_size,
     poisson_interval,
 )
-from tests.outages import Span, events_of_spans
+from tests.support.outages import Span, events_of_spans
 
 US = 1_000_000
 N_NODES = 11

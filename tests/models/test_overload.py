@@ -11,7 +11,7 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Poisson
 from rebat.models.overload import MANY_ATTEMPTS, hopeless_jobs
-from tests.scenarios import machine, run
+from tests.support.scenarios import machine, run
 
 
 def attempts(found) -> list[tuple[str, float]]:

@@ -17,7 +17,7 @@ from rebat.models.failures.events import check_alternation, read_events, write_e
 from rebat.models.failures.outages import write_plain
 from rebat.models.failures.records.record import Record, record_of
 from rebat.records.down_table import read_down_table
-from tests.outages import Span, down_intervals, events_of_spans
+from tests.support.outages import Span, down_intervals, events_of_spans
 
 S = 10**6
 

@@ -18,8 +18,8 @@ from rebat.models.failures.laws import parse_law
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.records.formats import detected
 from rebat.models.failures.renewal import Poisson
-from tests.campaign.builders import GRID, campaign_file, run_here
-from tests.recordings import beside
+from tests.support.campaigns import GRID, campaign_file, run_here
+from tests.support.recordings import beside
 
 LANL = "traces/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
 

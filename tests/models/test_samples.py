@@ -10,7 +10,7 @@ from scipy import stats
 from rebat.models.failures.fitting import UpTimes
 from rebat.models.failures.per_node import FAMILIES
 from rebat.models.failures.statistics import empirical, fits, samples
-from tests.outages import Span, events_of_spans
+from tests.support.outages import Span, events_of_spans
 
 SCIPY = {
     "weibull": stats.weibull_min, "gamma": stats.gamma, "lognormal": stats.lognorm,

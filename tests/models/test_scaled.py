@@ -23,7 +23,7 @@ from rebat.models.failures.events import check_alternation
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.laws import FILE, LAWS, make_law, name_of, parse_law, prefabs
 from rebat.models.failures.renewal import Scaled
-from tests.recordings import beside
+from tests.support.recordings import beside
 
 ROOT = Path(__file__).parents[2]
 HOUR, DAY = 3600.0, 86400.0

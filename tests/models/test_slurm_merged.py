@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.records.slurm import EventOptions, read_merged
-from tests.outages import down_intervals
+from tests.support.outages import down_intervals
 
 ZERO = 1_700_000_000
 END = 400

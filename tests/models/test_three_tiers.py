@@ -28,8 +28,8 @@ from rebat.models.tiers import add_tiers, needed, parse_tiers, pattern_of
 from rebat.runs.scenario import ScenarioOptions
 from tests.models.test_tiers import fails
 from tests.oracles.training import end_of_tiered_job, one_job_of_levels, ratio_with_error
-from tests.scenarios import check_run, machine, run
 from tests.session.test_hangs import story
+from tests.support.scenarios import check_run, machine, run
 
 TEXT = "memory=1/3@10+peer=2/4@20+remote=3/5@40"
 
@@ -151,7 +151,7 @@ def test_the_end_of_a_job_is_that_of_the_oracle(failures, work) -> None:
 
 @pytest.mark.parametrize("policy", ["dbes", "pwa", "training-shrinking", "training-swap:spares=1"])
 def test_three_tiers_with_moves_and_resizes(policy: str) -> None:
-    from tests.flexible import flexible, malleable
+    from tests.support.flexible import flexible, malleable
 
     base = flexible(6, (4, 90, 0, malleable(1, 6)), (2, 60, 5, malleable(1, 4)), (2, 30, 9, None))
     workload = add_tiers(

@@ -12,8 +12,8 @@ from rebat.models.checkpoint import light_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.tiers import add_tiers, parse_tiers, pattern_of
 from rebat.runs.scenario import ScenarioOptions
-from tests.scenarios import check_run, machine, run
 from tests.session.test_hangs import story
+from tests.support.scenarios import check_run, machine, run
 
 
 def fails(at: float, *nodes: int, cause: str | None = None, back=0.5) -> list[MachineEvent]:
@@ -139,7 +139,7 @@ def test_bad_profiles(field, value) -> None:
 
 def test_a_restart_in_another_size_keeps_the_work_at_risk() -> None:
     """After a failure of one node the job restarts on three; the next failure still loses 22 s."""
-    from tests.flexible import flexible, malleable
+    from tests.support.flexible import flexible, malleable
 
     tiers = parse_tiers("peer=1/3@10+remote=2/5@80")
     workload = add_tiers(

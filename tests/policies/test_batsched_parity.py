@@ -26,8 +26,8 @@ from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan
-from tests.recordings import beside
-from tests.scenarios import check_run, failures, machine, workloads
+from tests.support.recordings import beside
+from tests.support.scenarios import check_run, failures, machine, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -20,7 +20,7 @@ from rebat.results.comparison import comparison
 from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import RunResult, simulate
 from rebat.runs.staging import staged
-from tests.scenarios import check_run
+from tests.support.scenarios import check_run
 
 
 def day(n_cores: int, *jobs: tuple[int, float, float]) -> Workload:

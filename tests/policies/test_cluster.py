@@ -26,7 +26,7 @@ from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator
 from tests.oracles import cluster_days
 from tests.oracles.cluster_days import OracleJob, Piece
-from tests.scenarios import check_run
+from tests.support.scenarios import check_run
 
 DAY_US = to_us(86_400)
 

@@ -11,7 +11,7 @@ from rebat.cli.main import main
 from rebat.core.jobs import Job
 from rebat.core.units import to_us
 from rebat.workloads.batsim_json import write_workload
-from tests.scenarios import machine
+from tests.support.scenarios import machine
 from tests.wire.test_processes import DYNAMIC, REBAT, free_port, process, simulate
 
 DOCS = Path(__file__).parents[2] / "docs" / "policies.md"

@@ -15,7 +15,7 @@ from rebat.policies.malleable.rules import dbes
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import rows_csv
 from rebat.runs.single import write_run
-from tests.flexible import (
+from tests.support.flexible import (
     check_sizes_allowed,
     check_work,
     flexible,
@@ -24,7 +24,7 @@ from tests.flexible import (
     malleable,
     moldable,
 )
-from tests.scenarios import check_run, fails, run
+from tests.support.scenarios import check_run, fails, run
 
 POLICIES = [
     "sa", "pra", "pwa", "dbes", "pwa:manager=egs", "pra:manager=egs",

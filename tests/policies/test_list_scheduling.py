@@ -10,7 +10,7 @@ from rebat.engine.engine import Engine
 from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
-from tests.scenarios import fails, failures, flows, machine, run, workloads
+from tests.support.scenarios import fails, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -18,7 +18,7 @@ from rebat.policies.presets import scheduler, schedulers
 from rebat.runs.single import RunResult, simulate
 from rebat.session.session import Session
 from rebat.workloads.batsim_json import read_workload
-from tests.scenarios import check_run
+from tests.support.scenarios import check_run
 
 ROOT = Path(__file__).parents[2]
 OWN_POLICY = r"## Your own policy\n\n```python\n(.*?)```"

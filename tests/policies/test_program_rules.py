@@ -31,8 +31,8 @@ from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
-from tests.recordings import DATA
-from tests.scenarios import Custom, check_run, fails, run
+from tests.support.recordings import DATA
+from tests.support.scenarios import Custom, check_run, fails, run
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -13,9 +13,9 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import identity, preset
-from tests.flexible import flexible, malleable, moldable
 from tests.policies.test_flexible import story
-from tests.scenarios import check_run, run
+from tests.support.flexible import flexible, malleable, moldable
+from tests.support.scenarios import check_run, run
 
 ON = "react=replacement"
 

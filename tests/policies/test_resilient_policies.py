@@ -29,8 +29,8 @@ from rebat.policies.queue_order import PRIORITY_RULES, QUEUE_ORDERS, ranks
 from rebat.runs.single import RunResult, simulate
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation, session_for
-from tests.recordings import job_sets
-from tests.scenarios import check_run, fails, failures, machine, run, workloads
+from tests.support.recordings import job_sets
+from tests.support.scenarios import check_run, fails, failures, machine, run, workloads
 
 EXACT = "margin=-0.000001"
 PROCS = 8

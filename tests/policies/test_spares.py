@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from rebat.api.remarks import of_results
-from tests.flexible import flexible, malleable, moldable
-from tests.scenarios import machine, run
 from tests.session.test_hangs import story
+from tests.support.flexible import flexible, malleable, moldable
+from tests.support.scenarios import machine, run
 
 SPARES = "react=replacement,spares=2"
 PLANNINGS = [

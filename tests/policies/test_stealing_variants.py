@@ -40,7 +40,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import PRESETS
-from tests.scenarios import check_run, fails, failures, machine, run, workloads
+from tests.support.scenarios import check_run, fails, failures, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -37,7 +37,7 @@ from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
 from rebat.runs.staging import staged
 from tests.oracles.boxes import all_boxes
-from tests.scenarios import Custom, check_run, fails, machine
+from tests.support.scenarios import Custom, check_run, fails, machine
 
 relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 SITES = [

@@ -9,7 +9,7 @@ import pytest
 
 from rebat.models.failures.events import read_events
 from rebat.workloads.batsim_json import read_workload
-from tests.scenarios import flows, run
+from tests.support.scenarios import flows, run
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

@@ -8,8 +8,8 @@ import pytest
 
 from rebat.core.errors import InputError
 from rebat.core.traits import traits_of
-from tests.scenarios import check_run, fails, machine, run
 from tests.session.test_hangs import story
+from tests.support.scenarios import check_run, fails, machine, run
 
 
 def drains(result) -> list[tuple]:

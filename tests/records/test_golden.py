@@ -21,7 +21,7 @@ from rebat.platforms.simgrid_read import read_platform
 from rebat.records.hosts import check_list, expanded, folded, sorted_names
 from rebat.workloads import batsim_json
 from rebat.workloads.importing import import_jobs
-from tests.outages import down_intervals
+from tests.support.outages import down_intervals
 
 US = 1_000_000
 HEADER = (

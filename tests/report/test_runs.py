@@ -18,7 +18,7 @@ from rebat.report.usual import METRICS, labels_of, n_of
 from rebat.results.intervals import interval, marked, mean_of_ratios
 from rebat.runs.labels import SCENARIO_COLUMNS, USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.shipped.campaigns.node_stealing.differences import counterpart, gain, parsed
-from tests.campaign.builders import campaign_file, run_here
+from tests.support.campaigns import campaign_file, run_here
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns"
 

@@ -20,7 +20,7 @@ from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.unit import Source
 from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
-from tests.scenarios import machine
+from tests.support.scenarios import machine
 
 OPTIONS = ScenarioOptions(mtbf=40.0, downtime=5.0)
 

@@ -9,7 +9,7 @@ from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
 from rebat.session.session import Session
-from tests.scenarios import fails, machine
+from tests.support.scenarios import fails, machine
 
 
 def test_a_job_may_be_named_as_a_resubmission_where_nothing_is_resubmitted() -> None:

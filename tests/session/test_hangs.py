@@ -20,7 +20,7 @@ from rebat.policies.presets import preset
 from rebat.results.measures.summary import as_json
 from rebat.runs.single import simulate, write_run
 from rebat.session.session import Session
-from tests.scenarios import Custom, check_run, fails, machine, run
+from tests.support.scenarios import Custom, check_run, fails, machine, run
 
 
 def story(result) -> list[tuple]:

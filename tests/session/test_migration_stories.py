@@ -22,7 +22,7 @@ from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
 from rebat.results.measures.platform import usage
 from rebat.runs.single import RunResult, simulate
-from tests.scenarios import check_run
+from tests.support.scenarios import check_run
 
 CORES = 16
 

@@ -27,9 +27,9 @@ from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import read_workload
-from tests.recordings import DATA
-from tests.scenarios import check_run, fails, failures, machine, run
 from tests.session.test_session import begun, completed, failed, killed, kinds, say, submitted
+from tests.support.recordings import DATA
+from tests.support.scenarios import check_run, fails, failures, machine, run
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

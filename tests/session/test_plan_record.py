@@ -20,7 +20,7 @@ from rebat.results.explain.story import story
 from rebat.results.files.run_folder import read_plans
 from rebat.runs.single import simulate, write_run
 from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanChange, PlanRecord
-from tests.scenarios import Custom, fails, machine, on_ring, workloads
+from tests.support.scenarios import Custom, fails, machine, on_ring, workloads
 
 
 class Row(NamedTuple):

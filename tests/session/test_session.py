@@ -16,7 +16,7 @@ from rebat.core.units import to_us
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 from rebat.session.state import BrokenInvariant
-from tests.scenarios import on_ring
+from tests.support.scenarios import on_ring
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
 

@@ -30,9 +30,9 @@ from rebat.policies.guard import Guarded
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
-from tests.flexible import flexible, malleable, moldable
-from tests.scenarios import Custom, check_run, fails, machine
-from tests.scenarios import simulate as simulate_custom
+from tests.support.flexible import flexible, malleable, moldable
+from tests.support.scenarios import Custom, check_run, fails, machine
+from tests.support.scenarios import simulate as simulate_custom
 
 
 class At:

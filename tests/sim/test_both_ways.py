@@ -18,15 +18,15 @@ from rebat.policies.presets import preset
 from rebat.sim import columns, simulate
 from rebat.sim.eligible import why_not_policy, why_not_workload
 from rebat.workloads.generate import synthetic
-from tests.both_ways import Case, play
+from tests.support.both_ways import Case, play
 
 FAILING = ["--mtbf", "30min", "--downtime", "10min"]
 
 
 def test_random_runs_have_equal_records() -> None:
-    """As plain Python. ``python -m tests.both_ways`` makes more runs, compiled."""
+    """As plain Python. ``python -m tests.support.both_ways`` makes more runs, compiled."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.both_ways", "250", "100000"],
+        [sys.executable, "-m", "tests.support.both_ways", "250", "100000"],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -37,7 +37,7 @@ from rebat.studies.advice.design import (
     with_options,
 )
 from rebat.studies.advice.evidence import Evidence, WorkOwner, losers, rules
-from tests.studies.slurm_site import Truth, write_site
+from tests.support.slurm_site import Truth, write_site
 
 OPTIONS = ScenarioOptions(mtbf=1800.0, downtime=600.0, checkpoint="young-daly")
 METRICS = ("flow_mean_s", "flow_max_s", "useful_utilisation", "platform_waste_failure",

@@ -23,7 +23,7 @@ from rebat.wire.batsim4 import (
     encode_message,
     encode_reply,
 )
-from tests.recordings import conversations
+from tests.support.recordings import conversations
 
 
 def lines(path: Path) -> list[dict]:

@@ -31,7 +31,7 @@ from rebat.wire.batsim5 import (
     is_init,
 )
 from rebat.wire.recording import Frame, read_frames
-from tests.recordings import cases5
+from tests.support.recordings import cases5
 
 BY_STATE = (
     "refuse_execute_",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.coincidences import Case, play, play_noisy, play_split
+from tests.support.coincidences import Case, play, play_noisy, play_split
 
 SEEDS = range(8)
 EACH = 40

@@ -25,10 +25,10 @@ from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv, jobs_csv5
 from rebat.runs.single import simulate
-from tests.batsim5 import play5, replay_on_engine, rows4
-from tests.coincidences import Case
-from tests.recordings import cases5
-from tests.scenarios import machine
+from tests.support.batsim5 import play5, replay_on_engine, rows4
+from tests.support.coincidences import Case
+from tests.support.recordings import cases5
+from tests.support.scenarios import machine
 from tests.wire.test_batsim5 import plain
 
 FINER = {"near_finer", "thirds"}

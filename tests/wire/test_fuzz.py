@@ -18,7 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.wire.batsim4 import decode_message, decode_reply
 from rebat.wire.conversation import Conversation, session_for
-from tests.recordings import folder_of
+from tests.support.recordings import folder_of
 
 BEGIN = {
     "now": 0.0,

@@ -15,8 +15,8 @@ from rebat.core.events import Message
 from rebat.core.nodes import NodeSet
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
-from tests.coincidences import Case, schedule, session
-from tests.recordings import DATA
+from tests.support.coincidences import Case, schedule, session
+from tests.support.recordings import DATA
 
 NODE = NodeSet.of([0])
 REPAIR = e.NodesRejuvenated(at_us=5, nodes=NODE)

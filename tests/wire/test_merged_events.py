@@ -11,7 +11,7 @@ from rebat.models.failures.events import read_event_file
 from rebat.results.files.batsim_files import read_jobs
 from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.workloads.load import load_workload
-from tests.recordings import DATA
+from tests.support.recordings import DATA
 
 FOLDER = DATA / "real-batsim/op-merged-deadlock"
 POLICY = "training-requeue:detect=5,diagnose=uniform:0:4,reschedule=1,init=2,drain=wait"

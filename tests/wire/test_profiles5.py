@@ -10,8 +10,8 @@ from rebat.core.decisions import RegisterProfile, RejectJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.wire.batsim5 import decode_reply
 from rebat.wire.profiles5 import parts_of, with_sequences
-from tests.batsim5 import play5
-from tests.coincidences import Case
+from tests.support.batsim5 import play5
+from tests.support.coincidences import Case
 
 FIELDS = {
     "checkpoint_period": 100,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from rebat.wire.conversation import session_for
-from tests.recordings import folder_of, replay
+from tests.support.recordings import folder_of, replay
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from rebat.wire.conversation import Conversation, greet, run_remote, session_for
 from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
-from tests.recordings import cases5
+from tests.support.recordings import cases5
 from tests.wire.test_fuzz import JUNK, drawn
 from tests.wire.test_processes import (
     REBAT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.workloads.batsim_json import read_workload, to_json, write_workload
-from tests.recordings import beside
+from tests.support.recordings import beside
 
 US = 1_000_000
 

@@ -7,7 +7,7 @@ import pytest
 
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.workloads.describe import checkpointing
-from tests.flexible import flexible
+from tests.support.flexible import flexible
 
 
 def test_the_share_of_jobs_that_write_a_checkpoint() -> None:

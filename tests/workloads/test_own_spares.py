@@ -16,7 +16,9 @@ from rebat.models.checkpoint import add_perfect
 from rebat.models.speedup import run_us, speedup_of
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load, n_own_spares, with_own_spares
 from rebat.workloads.load import load_workload
-from tests.flexible import (
+from tests.policies.test_flexible import story
+from tests.policies.test_replacement import down
+from tests.support.flexible import (
     check_sizes_allowed,
     check_work,
     flexible,
@@ -24,9 +26,7 @@ from tests.flexible import (
     group_failures,
     malleable,
 )
-from tests.policies.test_flexible import story
-from tests.policies.test_replacement import down
-from tests.scenarios import check_run, run
+from tests.support.scenarios import check_run, run
 
 STATIC = "sa:malleable=fixed,react=replacement,steps=local+wait"
 

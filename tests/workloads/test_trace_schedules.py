@@ -14,7 +14,7 @@ from rebat.cli.main import main
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.workloads.recorded import RecordedSchedule, lowest_free, most_used
-from tests.importing import import_alcf, import_swf
+from tests.support.importing import import_alcf, import_swf
 
 
 def swf(path: Path, *jobs: tuple[int, int, int, int, int, int], procs: int = 4) -> Path:

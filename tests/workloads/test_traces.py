@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.workloads.batsim_json import read_workload, write_workload
 from rebat.workloads.load import load_workload
-from tests.importing import read_alcf, read_swf
-from tests.recordings import SHARED, needs
+from tests.support.importing import read_alcf, read_swf
+from tests.support.recordings import SHARED, needs
 
 US = 1_000_000
 needs_traces = needs("traces")

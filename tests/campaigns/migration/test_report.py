@@ -29,7 +29,7 @@ from rebat.shipped.campaigns.migration.runs import (
     named,
 )
 from rebat.workloads.generate import generator
-from tests.campaign.builders import campaign_of
+from tests.support.campaigns import campaign_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -31,7 +31,7 @@ from rebat.shipped.campaigns.node_stealing.runs import (
     main_settings,
     printed_for,
 )
-from tests.campaign.builders import campaign_file, run_here
+from tests.support.campaigns import campaign_file, run_here
 
 FINDINGS = Path(__file__).parents[3] / "docs/findings"
 

@@ -36,7 +36,7 @@ from rebat.shipped.campaigns.replacement.runs import (
     rise,
     with_failures,
 )
-from tests.campaign.builders import campaign_of, specs_of
+from tests.support.campaigns import campaign_of, specs_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import Campaign, open_campaign
-from tests.campaign.builders import run_here
-from tests.campaigns.silent_errors.builders import small
+from tests.support.campaigns import run_here
+from tests.support.job_sets import small
 
 
 @pytest.fixture(scope="module")

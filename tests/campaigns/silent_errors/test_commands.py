@@ -22,7 +22,7 @@ from rebat.shipped.campaigns.silent_errors.commands import (
     makespan,
     read_instance,
 )
-from tests.recordings import job_sets
+from tests.support.recordings import job_sets
 
 ROOT = Path(__file__).parents[3]
 TOY = str(ROOT / "workloads/toy.json")

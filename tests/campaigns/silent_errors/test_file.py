@@ -22,7 +22,7 @@ from rebat.shipped.campaigns.silent_errors.units import JobSetGrid
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.cluster_day import day_sets, read_day_sets
 from rebat.workloads.generate import synthetic
-from tests.campaigns.silent_errors.builders import CAMPAIGNS, MIRA, SMALL, rows, small, untraced
+from tests.support.job_sets import CAMPAIGNS, MIRA, SMALL, rows, small, untraced
 
 
 @pytest.mark.parametrize(

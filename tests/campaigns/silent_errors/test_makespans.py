@@ -11,7 +11,7 @@ import pytest
 from rebat.core.errors import InputError
 from rebat.models.resilient import HEURISTICS
 from rebat.policies.makespans import PAPER_RULES, MakespanRow, makespans, read_job_set
-from tests.recordings import job_sets
+from tests.support.recordings import job_sets
 
 GOOD = {
     "id": "two",

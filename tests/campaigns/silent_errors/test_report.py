@@ -16,7 +16,7 @@ from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
 from rebat.models import resilient
 from rebat.shipped.campaigns.silent_errors.sets import PRINTED, PRINTED_FAILURES
-from tests.campaigns.silent_errors.builders import means, small
+from tests.support.job_sets import means, small
 
 
 def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path, done) -> None:

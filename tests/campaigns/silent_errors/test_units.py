@@ -32,8 +32,8 @@ from rebat.policies.queue_order import ranks
 from rebat.runs.runner import lost
 from rebat.shipped.campaigns.silent_errors.units import play
 from rebat.workloads.batsim_json import write_workload
-from tests.campaign.builders import contents, n_run, run_here, stored, stored_task
-from tests.campaigns.silent_errors.builders import SMALL, means, rows, small
+from tests.support.campaigns import contents, n_run, run_here, stored, stored_task
+from tests.support.job_sets import SMALL, means, rows, small
 
 # ---- the units
 

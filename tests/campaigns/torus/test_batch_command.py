@@ -13,7 +13,7 @@ from rebat.models.batch import POLICIES, Batch, run_batch
 from rebat.models.failures.laws import parse_law
 from rebat.models.topology import Torus
 from rebat.shipped.campaigns.torus import commands as torus
-from tests.cli.choices import choices
+from tests.support.choices import choices
 
 LAW = "weibull:scale=50h,shape=4,scale_sigma=2h"
 SMALL = ["--torus", "4x4x2", "--size", "8", "--jobs", "30", "--law", LAW]

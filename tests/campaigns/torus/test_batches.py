@@ -21,7 +21,7 @@ from rebat.shipped.campaigns.torus import report
 from rebat.shipped.campaigns.torus.batches import GAINS, TABLE_1, Batches, Trace, batches
 from rebat.shipped.campaigns.torus.claims import judgements
 from rebat.shipped.campaigns.torus.units import COLUMNS, KIND, FailureHorizon, densities
-from tests.campaign.builders import contents, n_run, run_here
+from tests.support.campaigns import contents, n_run, run_here
 
 CAMPAIGNS = Path(__file__).parents[3] / "campaigns" / "torus"
 

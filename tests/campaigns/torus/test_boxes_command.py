@@ -15,9 +15,9 @@ from rebat.core.nodes import NodeSet
 from rebat.models.boxes import LISTS
 from rebat.policies.presets import preset
 from rebat.shipped.campaigns.torus import commands as torus
-from tests.cli.choices import choices
 from tests.oracles.batch import weibull_hazard
 from tests.oracles.boxes import all_boxes
+from tests.support.choices import choices
 
 PAPER = ["--torus", "8x8x8x8", "--size", "256"]
 

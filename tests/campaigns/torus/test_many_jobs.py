@@ -19,8 +19,8 @@ from rebat.results.measures.platform import free_steps
 from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.shipped.campaigns.partitions.report import busiest, judgements
-from tests.campaign.builders import campaign_of
-from tests.scenarios import fails, machine
+from tests.support.campaigns import campaign_of
+from tests.support.scenarios import fails, machine
 
 ROOT = Path(__file__).parents[3]
 

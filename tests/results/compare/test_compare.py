@@ -14,8 +14,8 @@ from rebat.core.errors import InputError
 from rebat.figures.compare import draw_comparison
 from rebat.results.compare.schedules import COLUMNS, compare, differences_csv
 from rebat.results.files.batsim_files import REQUIRED, read_jobs
-from tests.recordings import folder_of
-from tests.results.files.tables import edited, only, table, toy_csv, without
+from tests.support.recordings import folder_of
+from tests.support.tables import edited, only, table, toy_csv, without
 
 
 def compared(folder: Path, a: str, b: str, tolerance_s: float = 1e-3):

@@ -19,7 +19,7 @@ from rebat.results.compare.parting import Ends, Knowledge, PolicyChoice, ends, p
 from rebat.results.measures.timeline import Timeline, timeline_of
 from rebat.session.session import Session
 from tests.policies.test_toy_example import FAILURE, TOY
-from tests.scenarios import fails, machine, run
+from tests.support.scenarios import fails, machine, run
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 

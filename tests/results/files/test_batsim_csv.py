@@ -25,9 +25,9 @@ from rebat.results.validate.findings import Reference
 from rebat.results.validate.validate import validate
 from rebat.runs.single import write_run
 from rebat.workloads.batsim_json import read_workload
-from tests.recordings import DATA, folder_of
-from tests.results.files.tables import table
-from tests.scenarios import fails, machine, run
+from tests.support.recordings import DATA, folder_of
+from tests.support.scenarios import fails, machine, run
+from tests.support.tables import table
 
 ROOT = Path(__file__).parents[3]
 LAST_DIGIT = {"waiting_time", "turnaround_time", "stretch"}

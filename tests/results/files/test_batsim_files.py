@@ -12,8 +12,8 @@ from rebat.campaign.batsched import recorded
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.results.files.batsim_files import REQUIRED, find_jobs_file, read_jobs
-from tests.recordings import folder_of
-from tests.results.files.tables import edited, only, table, toy_csv
+from tests.support.recordings import folder_of
+from tests.support.tables import edited, only, table, toy_csv
 
 
 def test_our_table_is_read(tmp_path: Path) -> None:

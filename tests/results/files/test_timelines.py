@@ -21,7 +21,7 @@ from rebat.results.measures.platform import free_steps
 from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timeline_of
 from rebat.runs.single import simulate, write_run
 from rebat.workloads.generate import synthetic
-from tests.results.validate.random_runs import random_run
+from tests.support.random_runs import random_run
 
 
 def same(a: object, b: object) -> bool:

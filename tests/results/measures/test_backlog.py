@@ -25,7 +25,7 @@ from rebat.results.measures.platform import (
 from rebat.results.measures.summary import Measures
 from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
-from tests.scenarios import fails, failures, machine, on_ring, run, workloads
+from tests.support.scenarios import fails, failures, machine, on_ring, run, workloads
 
 S = 10**6
 

@@ -20,7 +20,7 @@ from rebat.results.metric import flat_metrics
 from rebat.runs.single import simulate
 from rebat.workloads.generate import mira_like, synthetic
 from tests.oracles import fragmentation as oracle
-from tests.scenarios import failures, machine, run, workloads
+from tests.support.scenarios import failures, machine, run, workloads
 
 POLICIES = ["baseline", "sfsj", "greedy", "easy:placement=torus-first", "greedy:placement=rps"]
 

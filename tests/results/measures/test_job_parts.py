@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rebat.core.errors import InputError
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.results.measures.recoveries import cumulative_ettr, job_parts, largest_job
-from tests.scenarios import fails, failures, machine, run
+from tests.support.scenarios import fails, failures, machine, run
 
 N_NODES = 10
 POLICIES = (

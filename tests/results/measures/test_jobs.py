@@ -7,7 +7,7 @@ import numpy as np
 
 from rebat.results.files.run_csv import rows_csv
 from rebat.results.measures.jobs import EVERY_JOB, Selection, select
-from tests.scenarios import machine, run
+from tests.support.scenarios import machine, run
 
 
 def test_a_rejected_job_has_no_times_and_is_in_no_selection() -> None:

@@ -20,7 +20,7 @@ from rebat.results.measures.summary import Measures, RunSummary
 from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from rebat.workloads.generate import synthetic
-from tests.scenarios import check_run, fails, machine, run
+from tests.support.scenarios import check_run, fails, machine, run
 
 ROOT = Path(__file__).parents[3]
 

@@ -20,7 +20,7 @@ from rebat.results.measures.jobs import (
     quantiles,
     service_of,
 )
-from tests.scenarios import machine, run
+from tests.support.scenarios import machine, run
 
 
 def test_of_three_jobs_one_after_the_other() -> None:

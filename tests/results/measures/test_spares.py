@@ -11,7 +11,7 @@ from rebat.results.measures.changes import spares
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from tests.oracles.spare_use import spare_use
-from tests.scenarios import fails, failures, machine, run
+from tests.support.scenarios import fails, failures, machine, run
 
 N_NODES = 10
 SWAP = "easy:react=replacement,steps=idle+wait"

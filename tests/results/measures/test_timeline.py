@@ -13,7 +13,7 @@ from rebat.models.failures.outages import node_events
 from rebat.results.measures.nodetime import Steps, steps_of
 from rebat.results.measures.timeline import outages_of, series_of, timeline_of
 from rebat.session.ledger import Ledger
-from tests.scenarios import failures, run, workloads
+from tests.support.scenarios import failures, run, workloads
 
 N_NODES = 10
 

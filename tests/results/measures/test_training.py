@@ -15,7 +15,7 @@ from rebat.results.measures.jobs import size_classes
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from tests.oracles.effective_time import Timed, effective_time
-from tests.scenarios import fails, failures, machine, run
+from tests.support.scenarios import fails, failures, machine, run
 
 N_NODES = 10
 POLICIES = ("easy:detect=3", "easy:detect=2,init=1", "training-requeue:detect=1", "greedy:init=4")

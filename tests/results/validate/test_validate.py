@@ -20,9 +20,9 @@ from rebat.results.validate.attempts import split_attempt
 from rebat.results.validate.findings import KINDS, Reference
 from rebat.results.validate.validate import sweep, validate
 from rebat.workloads.batsim_json import read_workload
-from tests.recordings import beside, folder_of
-from tests.results.files.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
-from tests.scenarios import failures, run, workloads
+from tests.support.recordings import beside, folder_of
+from tests.support.scenarios import failures, run, workloads
+from tests.support.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
 
 TOY_REFERENCE = Reference(8, read_events(TOY_EVENTS), read_workload(TOY))
 

@@ -17,8 +17,8 @@ from rebat.results.files.batsim_files import JobRecord, read_jobs
 from rebat.results.validate.findings import Reference
 from rebat.results.validate.validate import validate
 from rebat.runs.single import write_run
-from tests.flexible import flexible, flexible_workloads, group_failures, malleable, moldable
-from tests.scenarios import fails, run
+from tests.support.flexible import flexible, flexible_workloads, group_failures, malleable, moldable
+from tests.support.scenarios import fails, run
 
 POLICIES = ["sa", "pra", "pwa:react=replacement", "dbes", "dbes:react=replacement"]
 

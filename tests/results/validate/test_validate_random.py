@@ -14,8 +14,8 @@ import pytest
 from rebat.results.files.batsim_files import JobRecord, JobsFile, read_jobs
 from rebat.results.validate.findings import Reference
 from rebat.results.validate.validate import validate
-from tests.results.files.tables import table, written
-from tests.results.validate.random_runs import Written, random_run
+from tests.support.random_runs import Written, random_run
+from tests.support.tables import table, written
 
 Row = dict[str, str]
 

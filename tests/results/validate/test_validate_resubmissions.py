@@ -24,10 +24,8 @@ from rebat.results.validate.findings import Reference
 from rebat.results.validate.validate import validate
 from rebat.runs.single import write_run
 from rebat.workloads.batsim_json import read_workload
-from tests.findings import findings_in
-from tests.recordings import DATA
-from tests.results.files.tables import edited, table, without, written
-from tests.results.validate.random_runs import (
+from tests.support.findings import findings_in
+from tests.support.random_runs import (
     FLEXIBLE,
     MIGRATING,
     STEALING,
@@ -35,7 +33,9 @@ from tests.results.validate.random_runs import (
     random_run,
     varied_run,
 )
-from tests.scenarios import fails, machine, run
+from tests.support.recordings import DATA
+from tests.support.scenarios import fails, machine, run
+from tests.support.tables import edited, table, without, written
 
 RECORDED = DATA / "real-batsim"
 POLICIES = (*FLEXIBLE, *MIGRATING, *STEALING, "r-list-q")

@@ -17,7 +17,7 @@ from rebat.cli.main import main
 from rebat.core.jobs import Workload
 from rebat.records.mapping import detected_mapping, open_mapping, shipped_mappings
 from rebat.workloads.importing import detected
-from tests.importing import read_table
+from tests.support.importing import read_table
 
 SEREN = """\
 job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time

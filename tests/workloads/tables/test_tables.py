@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rebat.records.clock import to_utc
 from rebat.records.mapping import SECONDS
-from tests.importing import read_table
+from tests.support.importing import read_table
 
 EPOCH_S = 1_600_000_000
 SIZED = 'submit = {column = "submit", unit = "s"}\nrun = "run"\n'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random scenarios with many simultaneous events; different ways to run them must agree.
 
-``python -m tests.coincidences 10000`` runs 10,000 scenarios. The test suite runs fewer.
+``python -m tests.support.coincidences 10000`` runs 10,000 scenarios. The test suite runs fewer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
-from tests.both_ways import both, line_per_node
-from tests.findings import findings_in
-from tests.recordings import replay
+from tests.support.both_ways import both, line_per_node
+from tests.support.findings import findings_in
+from tests.support.recordings import replay
 
 REPLACING = [
     "dbes:react=replacement", "pwa:react=replacement,spares=1", "sa:react=replacement",

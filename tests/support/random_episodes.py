@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random episodes: ``python -m tests.env.random_episodes 1000``.
+"""Random episodes: ``python -m tests.support.random_episodes 1000``.
 
 A random agent runs half of the episodes with each of the two decisions. The invariants of the
 session are checked after each message. The finished run is checked like in ``rebat policy check``.

@@ -12,9 +12,9 @@ from rebat.models.failures.events import read_events
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.workloads.batsim_json import read_workload
-from tests.scenarios import run
+from tests.support.scenarios import run
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 TOY = ROOT / "workloads/toy.json"
 TOY_EVENTS = ROOT / "failure_events/toy.events"
 

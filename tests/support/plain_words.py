@@ -4,7 +4,7 @@
 This list helps writers but does not check grammar. Most readers are not native speakers and skim.
 Run the module on any files or folders::
 
-    python -m tests.docs.plain_words docs schedulers/rebat/cli
+    python -m tests.support.plain_words docs schedulers/rebat/cli
 
 Prose is the text of pages and notebooks outside code, and the docstrings, comments and messages
 (string literals with a space) of Python files. Names are the identifiers that Python files bind.
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.docs.pages import ROOT
+from tests.support.pages import ROOT
 
 # Words and constructions to avoid, and their replacements.
 PLAIN = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from rebat.core.durations import stream
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.load import load_workload
-from tests.docs.pages import ROOT
+from tests.support.pages import ROOT
 
 NOVEMBER_2018_S = 1_541_030_400
 

@@ -20,7 +20,7 @@ from rebat.wire.conversation import Conversation, greet, run_remote, session_for
 from rebat.wire.recording import read_frames
 from rebat.workloads.batsim5_json import with_failing_parts
 from rebat.workloads.load import load_workload
-from tests.coincidences import Case
+from tests.support.coincidences import Case
 
 
 class Differs(AssertionError):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from rebat.campaign.opening import Campaign
 
-CAMPAIGNS = Path(__file__).parents[3] / "campaigns" / "silent_errors"
+CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "silent_errors"
 MIRA = Path("traces") / "ANL-ALCF-DJC-MIRA_20200101_20201231.csv.gz"
 
 SMALL = """

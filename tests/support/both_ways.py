@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random runs on the compiled loop and on the reference must have the same records.
 
-``python -m tests.both_ways 20000`` makes 20,000 runs. The test suite makes fewer, and runs the loop
-as plain Python, because compiling it takes longer.
+``python -m tests.support.both_ways 20000`` makes 20,000 runs. The test suite makes fewer, and runs
+the loop as plain Python, because compiling it takes longer.
 """
 
 from __future__ import annotations

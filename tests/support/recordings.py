@@ -15,8 +15,8 @@ from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation
 from rebat.wire.recording import read_frames
 
-DATA = Path(__file__).parent / "data"
-SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[2] / "shared"))
+DATA = Path(__file__).parents[1] / "data"
+SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[3] / "shared"))
 """Traces of other projects and recordings made with them. They are not part of this project."""
 
 ABSENT = "needs recordings that are not part of the project"

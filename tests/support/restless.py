@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random runs over the design space, with latency, split messages and random proposals.
 
-``python -m tests.restless 20000`` makes 20,000 runs. The test suite makes fewer.
+``python -m tests.support.restless 20000`` makes 20,000 runs. The test suite makes fewer.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.runs.single import RunResult
 from rebat.session.session import Session
-from tests.findings import findings_in
-from tests.flexible import check_work
 from tests.oracles.node_time import NodeTime
+from tests.support.findings import findings_in
+from tests.support.flexible import check_work
 
 CHOICES = {
     "order": [*QUEUE_ORDERS],
