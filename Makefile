@@ -8,12 +8,13 @@ MONTH := mira-like-june-2017
 # 3.11 and later.
 PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 
-.PHONY: help setup run toy test lint docs notebooks bench clean
+.PHONY: help setup run toy test test-all test-rest lint docs notebooks bench clean
 
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline and SFSJ"
 	@echo "make toy    the toy example of the node-stealing paper, with its Gantt chart"
-	@echo "make test   all tests"
+	@echo "make test   the tests of every part, in a few minutes"
+	@echo "make test-all   all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in build/site"
 	@echo "make notebooks   run the notebooks of the documentation again"
@@ -52,6 +53,13 @@ toy: setup
 
 test: .venv/tested
 	$(BIN)/python -m pytest -n 2 tests
+
+test-all: .venv/tested
+	REBAT_TESTS=all $(BIN)/python -m pytest -n 2 tests
+
+# What `make test` leaves out.
+test-rest: .venv/tested
+	REBAT_TESTS=rest $(BIN)/python -m pytest -n 2 tests
 
 lint: .venv/tested
 	$(BIN)/ruff check .

@@ -7,16 +7,19 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from rebat.sim import choose
+from tests.support.amount import AMOUNT, LEFT_OUT, few
 from tests.support.recordings import ABSENT, SHARED, beside
 
-settings.register_profile("rebat", deadline=None)  # the first example may compile kernels
+settings.register_profile("rebat", deadline=None, max_examples=few(100))  # kernels may compile
 settings.load_profile("rebat")
 
 
@@ -63,13 +66,57 @@ def shared() -> Path:
     return beside()
 
 
+LEFT: set[str] = set()
+"""The tests that were left out, also by worker processes of pytest-xdist."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow tests, or in the rest of the suite what the fast part runs completely."""
+    if AMOUNT == "all":
+        return
+    left = [item for item in items if is_slow(item) == (AMOUNT == "fast")]
+    if AMOUNT == "rest":
+        left = [item for item in left if not item.get_closest_marker("hypothesis")]
+    LEFT.update(item.nodeid for item in left)
+    items[:] = [item for item in items if item.nodeid not in LEFT]
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether a test has the mark ``slow``."""
+    return item.get_closest_marker("slow") is not None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the number of tests that a worker process left out to the main process."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = sorted(LEFT)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Receive the tests that a worker process left out."""
+    LEFT.update(getattr(node, "workeroutput", {}).get("left", ()))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print one line with the number of tests that were skipped because recordings are absent."""
+    """Print one line for each reason why tests did not run."""
     skipped = terminalreporter.getreports("skipped")
     absent = sum(ABSENT in str(report.longrepr) for report in skipped)
+    other = Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in skipped
+        if isinstance(report.longrepr, tuple) and ABSENT not in str(report.longrepr)
+    )
+    lines = [f"{n} SKIPPED: {reason}" for reason, n in sorted(other.items())]
     if absent:
-        text = f"{absent} TESTS SKIPPED: they need recordings and traces in {SHARED}"
-        terminalreporter.write_sep("!", text, red=True, bold=True)
+        lines.append(f"{absent} SKIPPED: they need recordings and traces in {SHARED}")
+    for line in lines:
+        terminalreporter.write_sep("!", line, red=True, bold=True)
+    if AMOUNT == "fast" and LEFT:
+        terminalreporter.write_line(
+            f"left out: {len(LEFT)} slow tests and nine tenths of the random cases. "
+            f"All tests: {LEFT_OUT}"
+        )
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.records.node_events import read_node_events
 from rebat.records.sacct import read_sacct
+from tests.support.amount import few
 from tests.support.importing import import_accounting
 
 COLUMNS = ("JobID", "JobIDRaw", "User", "Partition", "Submit", "Start", "End", "ElapsedRaw",
@@ -45,7 +46,7 @@ def facts(path: Path) -> list[tuple[object, ...]]:
 
 
 @settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=few(60), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # fmt: skip
 @given(
     order=st.permutations(range(len(COLUMNS) - 1)), delimiter=st.sampled_from("|;,\t\x1f^~"),

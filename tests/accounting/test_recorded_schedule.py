@@ -24,6 +24,7 @@ from rebat.results.measures.timeline import series_of
 from rebat.runs.recorded import recorded_run
 from rebat.workloads.recorded import RecordedSchedule
 from tests.accounting.test_recorded_cluster import BARELY_LAUNCHED, DOWN, GOLDEN, epoch
+from tests.support.amount import few
 from tests.support.importing import import_accounting
 from tests.support.recordings import needs
 
@@ -323,7 +324,7 @@ def slow_attempts(rows: list[Row], downs: list[Down]) -> dict[int, list[tuple[An
 
 
 SETTINGS = settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=few(150), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import rows_csv
+from tests.support.amount import few
 from tests.support.scenarios import check_run, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
 POLICIES = sorted(PRESETS)
-relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=few(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("policy", POLICIES)

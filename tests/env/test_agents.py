@@ -28,9 +28,10 @@ from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
 from rebat.runs.staging import staged
 from rebat.wire.conversation import Conversation, run_remote, session_for
+from tests.support.amount import few
 from tests.support.scenarios import Custom, check_run, failures, machine, run, workloads
 
-relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=few(60), suppress_health_check=[HealthCheck.too_slow])
 
 PRESETS = {
     "fewest-nodes": "sfsj",

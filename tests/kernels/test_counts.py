@@ -15,6 +15,7 @@ from rebat.policies.planning.counted import MOST_LATER, Base, CountedPlan, Profi
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
 from tests.oracles.counts import Plan
+from tests.support.amount import few
 
 NODES = 12
 
@@ -112,7 +113,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=few(400))
 @given(st.lists(MOVES, max_size=60))
 def test_any_history_gives_the_oracles_plan(moves) -> None:
     both = Both()
@@ -120,7 +121,7 @@ def test_any_history_gives_the_oracles_plan(moves) -> None:
         getattr(both, name)(*arguments)
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(
     st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 20)), max_size=6),
     st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 20)), min_size=1, max_size=12),

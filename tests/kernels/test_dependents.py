@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rebat.kernels.dependents import dependents
 from tests.oracles import dependents as oracle
+from tests.support.amount import few
 
 times, sizes = st.integers(0, 30), st.integers(1, 8)
 
@@ -20,7 +21,7 @@ def counted(idle, running, reserved):
     return dependents(idle, *columns).tolist()
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(
     idle=st.integers(0, 10),
     running=st.lists(st.tuples(times, sizes), max_size=8),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rebat.policies.reactions.restarts import cheapest_restarts
 from tests.oracles.knapsack import Row, by_solver, by_trying
+from tests.support.amount import few
 
 # Three running jobs: number of nodes, planned end, and the end after a restart on fewer nodes.
 RUNNING = [
@@ -74,7 +75,7 @@ ROW_LISTS = st.lists(
 ).map(lambda rows: sorted(rows, key=lambda row: row[2]))
 
 
-@settings(max_examples=500)
+@settings(max_examples=few(500))
 @given(rows=ROW_LISTS, need=st.integers(0, 16))
 def test_as_by_trying_all(rows: list[Row], need: int) -> None:
     assert solved(rows, need) == by_trying(rows, need)

@@ -17,6 +17,7 @@ from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
 from tests.oracles.named import Plan
+from tests.support.amount import few
 
 
 def attempt(serial: int, size: int, duration: int) -> Attempt:
@@ -130,7 +131,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(st.sampled_from([5, 12, 70]), st.lists(MOVES, max_size=50))
 def test_any_history_gives_the_oracles_plan(n_nodes, moves) -> None:
     both = Both(n_nodes)
@@ -227,7 +228,7 @@ def nodes_in(table: blocks.BlockTable, row: np.ndarray) -> NodeSet:
     return NodeSet(out[: blocks.nodes_of(table, row, out)].copy())
 
 
-@settings(max_examples=200)
+@settings(max_examples=few(200))
 @given(st.lists(NODE_SETS, min_size=1, max_size=20), st.lists(st.integers(0, N), max_size=150))
 def test_splitting_and_merging_blocks_changes_no_row(node_sets, cuts) -> None:
     table = blocks.empty_table(slices=1, blocks=N, reservations=len(node_sets))

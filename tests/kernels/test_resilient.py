@@ -17,6 +17,7 @@ from rebat.kernels.resilient_state import ScenarioBatch
 from rebat.models import resilient
 from rebat.policies.queue_order import ranks
 from tests.oracles.resilient import check_schedule, makespan, optimum, r_list, r_shelf
+from tests.support.amount import few
 from tests.support.recordings import job_sets
 
 DEPTHS = {"R-LIST-0": 0, "R-LIST-1": 1, "R-LIST-2": 2, "R-LIST-3": 3, "R-LIST-Q": None}
@@ -56,7 +57,7 @@ def as_lists(schedule):
 
 
 @pytest.mark.parametrize(("name", "reservations"), VARIANTS)
-@settings(max_examples=400)
+@settings(max_examples=few(400))
 @given(case=instances())
 def test_every_attempt_starts_when_the_oracle_starts_it(name, reservations, case):
     starts = as_lists(resilient.starts(name, **case, reservations=reservations))
@@ -81,7 +82,7 @@ def test_larger_instances_cross_the_blocks_of_the_queue(name, reservations):
         assert starts == oracle(name, reservations, case)
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(case=instances(most_jobs=40, most_procs=100, most_time=60))
 def test_the_general_kernel_agrees_with_the_special_ones(case):
     """Depths 0, 1 and |Q| have special kernels that use properties of these depths."""
@@ -116,7 +117,7 @@ def played(kernel, times, sizes, failures, n_procs):
     return [*length.tolist(), *starts.tolist()]
 
 
-@settings(max_examples=150)
+@settings(max_examples=few(150))
 @given(
     seed=st.integers(0, 2**32 - 1),
     most_time=st.sampled_from([3, 30, 3000]),
@@ -172,7 +173,7 @@ def test_recorded_makespans():
     assert compared == 2772
 
 
-@settings(max_examples=500)
+@settings(max_examples=few(500))
 @given(case=instances(most_jobs=4, most_procs=5, most_time=5, most_failures=1))
 def test_greedy_is_within_two_of_the_optimum(case):
     """Proposition 2: for any priority rule the ratio is at most 2 - 1/P."""
@@ -183,7 +184,7 @@ def test_greedy_is_within_two_of_the_optimum(case):
 
 @pytest.mark.parametrize("name", ["R-LIST-1", "R-LIST-2", "R-LIST-Q"])
 @pytest.mark.parametrize("reservations", ["paper", "easy_head"])
-@settings(max_examples=200)
+@settings(max_examples=few(200))
 @given(case=instances(most_jobs=4, most_procs=5, most_time=5, most_failures=1))
 def test_reservations_with_ljf_are_within_three_of_the_optimum(name, reservations, case):
     """Proposition 1: for R-LIST with m > 0 and the LJF rule the ratio is at most 3 - 4/(P + 1)."""

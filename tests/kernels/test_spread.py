@@ -17,6 +17,7 @@ from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
 from tests.kernels.test_counts import MOVES, Both, attempt
+from tests.support.amount import few
 
 
 class Profile:
@@ -101,7 +102,7 @@ def test_spread_plans_equal_the_plain_ones_step_for_step(n_jobs: int) -> None:
             assert plain.state() == spread_out.state(), seed
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(st.lists(MOVES, max_size=60))
 def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
     with pytest.MonkeyPatch.context() as patch:

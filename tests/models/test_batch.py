@@ -25,6 +25,7 @@ from rebat.models.failures.per_node_laws import Exponential, FailureSeries, PerN
 from rebat.models.topology import Torus
 from tests.oracles import batch as oracle
 from tests.oracles.boxes import aligned_boxes, all_boxes
+from tests.support.amount import few
 
 HOUR = 3600.0
 PAPER = Torus((8, 8, 8, 8))
@@ -157,7 +158,7 @@ def dates_until(batch: Batch, end_us: int) -> list[list[int]]:
     raise AssertionError("failures never end")
 
 
-@settings(max_examples=150)
+@settings(max_examples=few(150))
 @given(batches())
 def test_attempts_are_those_of_the_oracle(batch: Batch) -> None:
     """Starts, ends and nodes are equal; RPS draws its own boxes, which must be in its list."""

@@ -17,6 +17,7 @@ from rebat.core.errors import InputError
 from rebat.models.ettr import DAY_S
 from rebat.models.failures.events import check_alternation, read_events, write_events
 from rebat.models.failures.laws import name_of, parse_law, prefabs
+from tests.support.amount import few
 
 FLEETS = ("rsc-1", "rsc-2", "llama3", "aegis", "delta")
 CAUSES = "causes=gpu=3+nic=2+software=5"
@@ -179,7 +180,7 @@ def test_a_shape_of_1_changes_no_key():
     assert drawn("fleet:rate=5,shape=1", 50, 90) == drawn("fleet:rate=5", 50, 90)
 
 
-@settings(max_examples=20)
+@settings(max_examples=few(20))
 @given(
     st.floats(0, 40), st.sampled_from([1, 3, 16]), st.floats(5, 200), st.floats(1, 8),
     st.floats(2, 40), st.floats(0, 60), st.integers(0, 1000),

@@ -30,6 +30,7 @@ from rebat.models.failures.statistics import (
     mttf_by_size,
     poisson_interval,
 )
+from tests.support.amount import few
 from tests.support.outages import Span, events_of_spans
 
 US = 1_000_000
@@ -149,7 +150,7 @@ def ends_in_steps(lives: list[tuple[int, bool]]) -> list[Fraction]:
     return result
 
 
-@settings(max_examples=25)
+@settings(max_examples=few(25))
 @given(record=records())
 def test_chances_are_those_of_exact_fractions(record) -> None:
     events, end_us = record

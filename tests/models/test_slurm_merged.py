@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.models.failures.records.slurm import EventOptions, read_merged
+from tests.support.amount import few
 from tests.support.outages import down_intervals
 
 ZERO = 1_700_000_000
@@ -114,7 +115,7 @@ ATTEMPTS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=few(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS, attempts=ATTEMPTS)
 def test_merged_records_are_those_of_the_oracle(
     tmp_path: Path, events: list[Event], attempts: list[Attempt]

@@ -29,6 +29,7 @@ from rebat.runs.scenario import ScenarioOptions
 from tests.models.test_tiers import fails
 from tests.oracles.training import end_of_tiered_job, one_job_of_levels, ratio_with_error
 from tests.session.test_hangs import story
+from tests.support.amount import few
 from tests.support.scenarios import check_run, machine, run
 
 TEXT = "memory=1/3@10+peer=2/4@20+remote=3/5@40"
@@ -128,7 +129,7 @@ SECONDS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=few(150))
 @given(SECONDS, st.integers(20, 90))
 def test_the_end_of_a_job_is_that_of_the_oracle(failures, work) -> None:
     """Times are in tenths of seconds. No failure coincides with the end of a checkpoint."""

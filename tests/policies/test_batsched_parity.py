@@ -26,13 +26,14 @@ from rebat.results.files.batsim_files import JobsFile, read_jobs
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan
+from tests.support.amount import few
 from tests.support.recordings import beside
 from tests.support.scenarios import check_run, failures, machine, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
 WORKLOADS = ["kth-sp2-2000-int", "kth-sp2-2000", "sdsc-blue-3000", "mira-2018-11"]
-relaxed = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=few(100), suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("name", ["mira-like-june-2017", "synthetic-small"])

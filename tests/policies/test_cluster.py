@@ -26,6 +26,7 @@ from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator
 from tests.oracles import cluster_days
 from tests.oracles.cluster_days import OracleJob, Piece
+from tests.support.amount import few
 from tests.support.scenarios import check_run
 
 DAY_US = to_us(86_400)
@@ -234,7 +235,7 @@ def without_eternal(policy: str, jobs: list[OracleJob]) -> list[OracleJob]:
             for job in jobs]  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=few(150))
 @given(policy=ALL, jobs=days(), operations=orders())
 def test_safety_of_every_day(policy, jobs, operations) -> None:
     """Three properties hold for any chain of migrations. Work is conserved. Drained nodes are
@@ -286,7 +287,7 @@ def _used_cores_are_delivered(result: RunResult) -> None:
     assert states.empty + states.mixed + states.full == pytest.approx(1)
 
 
-@settings(max_examples=100)
+@settings(max_examples=few(100))
 @given(targets=st.sampled_from(["single", "several"]), jobs=days())
 def test_no_compaction_raises_the_number_of_mixed_nodes(targets: str, jobs) -> None:
     """The number of mixed nodes immediately after a compaction is not above the number before."""
@@ -317,7 +318,7 @@ def _mixed_at(ledger, at_us: int, moved: set[str]) -> tuple[int, int]:
     return tuple(int(((used > 0) & (used < 3)).sum()) for used in (before, after))
 
 
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 @given(jobs=days())
 def test_no_eternal_job_loses_progress(jobs) -> None:
     """The progress of each attempt of an eternal job is its run time without the overhead."""

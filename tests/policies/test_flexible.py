@@ -15,6 +15,7 @@ from rebat.policies.malleable.rules import dbes
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import rows_csv
 from rebat.runs.single import write_run
+from tests.support.amount import few
 from tests.support.flexible import (
     check_sizes_allowed,
     check_work,
@@ -50,7 +51,7 @@ def story(result) -> dict[str, tuple[int, float, float]]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 class TestEveryFlexiblePolicy:
-    @settings(max_examples=60)
+    @settings(max_examples=few(60))
     @given(workload=flexible_workloads(), events=group_failures(), perfect=st.booleans())
     def test_is_safe_when_groups_of_processors_fail(
         self, policy, workload, events, perfect
@@ -66,7 +67,7 @@ class TestEveryFlexiblePolicy:
         states = {row.final_state for row in result.rows}
         assert "spares" in policy or states == {"COMPLETED_SUCCESSFULLY"}
 
-    @settings(max_examples=15)
+    @settings(max_examples=few(15))
     @given(workload=flexible_workloads(), events=group_failures())
     def test_gives_the_same_bytes_again(self, policy, workload, events) -> None:
         first, second = run(policy, workload, events), run(policy, workload, events)

@@ -10,6 +10,7 @@ from rebat.engine.engine import Engine
 from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
+from tests.support.amount import few
 from tests.support.scenarios import fails, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -51,7 +52,7 @@ class Watched(ListScheduling):
         return starts
 
 
-@settings(max_examples=200)
+@settings(max_examples=few(200))
 @given(workloads(), failures())
 def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
     workload, events
@@ -60,7 +61,7 @@ def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
     Engine(workload, events=events).run(session.handle)
 
 
-@settings(max_examples=100)
+@settings(max_examples=few(100))
 @given(workloads())
 def test_without_failures_stealing_changes_nothing(workload) -> None:
     assert flows(run("baseline", workload)) == flows(run("sfsj", workload))

@@ -29,6 +29,7 @@ from rebat.policies.queue_order import PRIORITY_RULES, QUEUE_ORDERS, ranks
 from rebat.runs.single import RunResult, simulate
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation, session_for
+from tests.support.amount import few
 from tests.support.recordings import job_sets
 from tests.support.scenarios import check_run, fails, failures, machine, run, workloads
 
@@ -88,7 +89,7 @@ def instances(draw) -> tuple[list[tuple[int, int]], list[int]]:
     return jobs, draw(st.lists(st.integers(0, worst), min_size=len(jobs), max_size=len(jobs)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 @given(instances(), st.integers(0, 9))
 @pytest.mark.parametrize(("policy", "heuristic", "reservations"), AS_WRITTEN + DEEPER)
 def test_the_engine_gives_the_kernels_schedule(
@@ -186,7 +187,7 @@ def test_an_error_voids_the_checkpoints_of_earlier_attempts() -> None:
     assert result.rows[0].wasted_node_seconds == pytest.approx(lost / 1e6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 @given(workloads(), failures(), st.lists(st.integers(0, 3), min_size=12, max_size=12))
 @pytest.mark.parametrize(
     "policy",

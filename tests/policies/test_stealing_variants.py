@@ -40,6 +40,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import PRESETS
+from tests.support.amount import few
 from tests.support.scenarios import check_run, fails, failures, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -179,7 +180,7 @@ STEALING = sorted(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 @given(workload=workloads(max_jobs=10), events=failures(most=20), policy=st.sampled_from(STEALING))
 def test_over_any_chain_of_failures_and_steals(workload, events, policy) -> None:
     """Saved and remaining work add up to the length of a job. With K1 a victim has fewer nodes

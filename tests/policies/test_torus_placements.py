@@ -37,9 +37,10 @@ from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
 from rebat.runs.staging import staged
 from tests.oracles.boxes import all_boxes
+from tests.support.amount import few
 from tests.support.scenarios import Custom, check_run, fails, machine
 
-relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=few(60), suppress_health_check=[HealthCheck.too_slow])
 SITES = [
     ("4x4", "1x1"), ("2x3x4", "auto"), ("4x4x2", "2x2x1"), ("5x3", "auto"), ("8", "2"),
     ("3x2x2x2", "auto"),

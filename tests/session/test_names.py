@@ -28,6 +28,7 @@ from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import read_workload
 from tests.session.test_session import begun, completed, failed, killed, kinds, say, submitted
+from tests.support.amount import few
 from tests.support.recordings import DATA
 from tests.support.scenarios import check_run, fails, failures, machine, run
 
@@ -141,7 +142,7 @@ def test_a_profile_named_as_that_of_a_resubmission_is_left_alone() -> None:
 PARTS = st.sampled_from(["a", "b", "a#1", "b#2", "x", "a#1:x", "x:b#1:x", "b#1:a#1:x", ":", "a:"])
 
 
-@settings(max_examples=200)
+@settings(max_examples=few(200))
 @given(st.lists(st.tuples(PARTS, PARTS), min_size=2, max_size=6), failures(4))
 def test_whatever_jobs_and_profiles_are_called_no_name_is_registered_twice(pairs, events) -> None:
     """The engine would abort on a name that is registered twice, like Batsim."""

@@ -20,6 +20,7 @@ from rebat.results.explain.story import story
 from rebat.results.files.run_folder import read_plans
 from rebat.runs.single import simulate, write_run
 from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanChange, PlanRecord
+from tests.support.amount import few
 from tests.support.scenarios import Custom, fails, machine, on_ring, workloads
 
 
@@ -260,7 +261,7 @@ POLICIES = (
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 @given(workloads(), st.sampled_from(POLICIES), st.integers(0, 9), st.integers(1, 40))
 def test_recording_changes_no_decision_and_tells_of_each_job(
     tmp_path_factory, workload, policy, node, at_s

@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.wire.batsim4 import decode_message, decode_reply
 from rebat.wire.conversation import Conversation, session_for
+from tests.support.amount import few
 from tests.support.recordings import folder_of
 
 BEGIN = {
@@ -167,13 +168,13 @@ def talk(messages: Iterable[bytes], policy: str = "sfsj") -> int:
 BEGUN = json.dumps(BEGIN).encode()
 
 
-@settings(max_examples=600)
+@settings(max_examples=few(600))
 @given(st.data())
 def test_made_up_messages(data) -> None:
     talk(chain([BEGUN], drawn(data, MESSAGE, 12)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(st.binary(max_size=200))
 def test_bytes(data: bytes) -> None:
     talk([BEGUN, data])

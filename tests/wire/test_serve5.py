@@ -28,6 +28,7 @@ from rebat.wire.conversation import Conversation, greet, run_remote, session_for
 from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
+from tests.support.amount import few
 from tests.support.recordings import cases5
 from tests.wire.test_fuzz import JUNK, drawn
 from tests.wire.test_processes import (
@@ -281,13 +282,13 @@ def survive(frames: Iterable[bytes]) -> None:
             return
 
 
-@settings(max_examples=500)
+@settings(max_examples=few(500))
 @given(st.data())
 def test_made_up_messages_of_a_simulator(data) -> None:
     survive(drawn(data, MESSAGE, 8))
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(st.binary(max_size=200))
 def test_bytes_of_a_simulator(data: bytes) -> None:
     survive([data])
@@ -387,13 +388,13 @@ def end_of(frames: Iterable[bytes], hello: bytes) -> str:
     return "ended"
 
 
-@settings(max_examples=500)
+@settings(max_examples=few(500))
 @given(st.data())
 def test_made_up_replies_of_a_scheduler(data) -> None:
     end_of(drawn(data, REPLY, 6), encode_hello())
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(st.binary(max_size=200))
 def test_bytes_of_a_scheduler(data: bytes) -> None:
     assert end_of([data], encode_hello()) in ("abort", "refused")

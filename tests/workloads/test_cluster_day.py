@@ -13,6 +13,7 @@ from rebat.core.jobs import duration_us
 from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.describe import describe
 from rebat.workloads.generate import generator
+from tests.support.amount import few
 
 
 def area_us(workload) -> float:
@@ -21,7 +22,7 @@ def area_us(workload) -> float:
     return sum(job.n_nodes * duration_us(workload.profiles, job.profile) for job in jobs)
 
 
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 @given(
     load=st.floats(1, 150), nodes=st.integers(1, 40), cores=st.integers(1, 32),
     seed=st.integers(0, 99),

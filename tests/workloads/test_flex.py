@@ -19,6 +19,7 @@ from rebat.core.traits import Malleable, Moldable, Rigid, check_shape, kind_of, 
 from rebat.models.speedup import Downey, run_us, speedup_of
 from rebat.workloads.flexible_load import flex, useful_to
 from rebat.workloads.generate import synthetic
+from tests.support.amount import few
 
 SHARES = st.tuples(st.floats(0, 1), st.floats(0, 1)).filter(lambda two: sum(two) <= 1)
 US = 1_000_000
@@ -69,7 +70,7 @@ def test_shapes_lie_around_what_was_asked_for(sizes, machine, shares, seed, sigm
         assert profile["delay"] == 10
 
 
-@settings(max_examples=30)
+@settings(max_examples=few(30))
 @given(small=SHARES, large=SHARES, seed=st.integers(0, 9))
 def test_a_larger_share_keeps_the_jobs_of_a_smaller_one(small, large, seed) -> None:
     given_ = workload([4] * 60, 64)

@@ -18,6 +18,7 @@ from rebat.workloads.flexible_load import FlexibleLoad, flexible_load, n_own_spa
 from rebat.workloads.load import load_workload
 from tests.policies.test_flexible import story
 from tests.policies.test_replacement import down
+from tests.support.amount import few
 from tests.support.flexible import (
     check_sizes_allowed,
     check_work,
@@ -98,7 +99,7 @@ def test_only_rigid_jobs_change_and_run_as_long_as_before(workload, spares) -> N
         assert (job.submit_us, job.walltime_us) == (before.submit_us, before.walltime_us)
 
 
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 @given(workload=flexible_workloads(), events=group_failures(), spares=st.integers(1, 4))
 def test_every_job_ends_once_within_its_range(workload, events, spares) -> None:
     made = add_perfect(with_own_spares(workload, str(spares)))

@@ -18,6 +18,7 @@ from rebat.workloads.batsim_json import to_json
 from rebat.workloads.generate import generator
 from rebat.workloads.load import load_workload, save_workload
 from rebat.workloads.parquet_workload import KEY, is_workload
+from tests.support.amount import few
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -49,7 +50,7 @@ def small(**changes) -> Workload:
     return msgspec.structs.replace(Workload("w", 8, jobs, PROFILES, ("a note",)), **changes)
 
 
-@settings(max_examples=50)
+@settings(max_examples=few(50))
 @given(jobs=st.lists(JOBS, min_size=1, max_size=9, unique_by=lambda job: job.id))
 def test_a_workload_is_the_same_after_writing_and_reading(tmp_path_factory, jobs) -> None:
     folder = tmp_path_factory.mktemp("parquet")

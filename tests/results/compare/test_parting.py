@@ -19,6 +19,7 @@ from rebat.results.compare.parting import Ends, Knowledge, PolicyChoice, ends, p
 from rebat.results.measures.timeline import Timeline, timeline_of
 from rebat.session.session import Session
 from tests.policies.test_toy_example import FAILURE, TOY
+from tests.support.amount import few
 from tests.support.scenarios import fails, machine, run
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -51,7 +52,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 @given(
     jobs=JOBS, at=st.integers(1, 40), nodes=st.booleans(),
     pair=st.permutations(["easy", "baseline", "greedy", "easy:order=shortest"]),

@@ -20,13 +20,14 @@ from rebat.results.metric import flat_metrics
 from rebat.runs.single import simulate
 from rebat.workloads.generate import mira_like, synthetic
 from tests.oracles import fragmentation as oracle
+from tests.support.amount import few
 from tests.support.scenarios import failures, machine, run, workloads
 
 POLICIES = ["baseline", "sfsj", "greedy", "easy:placement=torus-first", "greedy:placement=rps"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=25)
+@settings(max_examples=few(25))
 @given(jobs=workloads(), events=failures(), cut=st.tuples(st.integers(0, 50), st.integers(1, 150)))
 def test_the_oracle_sees_the_same(policy, jobs, events, cut) -> None:
     ledger = run(policy, jobs, events).ledger
@@ -48,7 +49,7 @@ def test_a_box_waits_for_its_place_by_hand() -> None:
     assert counted.fragmentation.blocked_share == counted.fragmentation.blocked == 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=few(50))
 @given(jobs=workloads(), events=failures())
 def test_without_reservations_and_boxes_nothing_is_blocked(jobs, events) -> None:
     assert run("greedy", jobs, events).summary.fragmentation.blocked_share == 0

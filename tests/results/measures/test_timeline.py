@@ -13,6 +13,7 @@ from rebat.models.failures.outages import node_events
 from rebat.results.measures.nodetime import Steps, steps_of
 from rebat.results.measures.timeline import outages_of, series_of, timeline_of
 from rebat.session.ledger import Ledger
+from tests.support.amount import few
 from tests.support.scenarios import failures, run, workloads
 
 N_NODES = 10
@@ -38,7 +39,7 @@ def slowly(ledger: Ledger, at: int) -> tuple[int, int, int]:
     return len(busy), waiting, N_NODES - len(busy | down)
 
 
-@settings(max_examples=60)
+@settings(max_examples=few(60))
 @given(workloads(N_NODES), failures(N_NODES), st.sampled_from(["baseline", "sfsj", "easy"]))
 def test_series_are_what_one_counts_at_any_date(workload, events, policy) -> None:
     ledger = run(policy, workload, events).ledger

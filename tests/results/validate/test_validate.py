@@ -20,6 +20,7 @@ from rebat.results.validate.attempts import split_attempt
 from rebat.results.validate.findings import KINDS, Reference
 from rebat.results.validate.validate import sweep, validate
 from rebat.workloads.batsim_json import read_workload
+from tests.support.amount import few
 from tests.support.recordings import beside, folder_of
 from tests.support.scenarios import failures, run, workloads
 from tests.support.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
@@ -247,7 +248,7 @@ def test_only_what_ran_for_no_time_shares_a_node(tmp_path: Path, run_s: float, f
     assert kinds(tmp_path, short, Reference(8, resubmits=False)) == found
 
 
-@settings(max_examples=40)
+@settings(max_examples=few(40))
 @given(workload=workloads(), events=failures(), policy=st.sampled_from(["baseline", "sfsj"]))
 def test_what_our_schedulers_do_is_clean(tmp_path_factory, workload, events, policy: str) -> None:
     events = in_order(events)
@@ -285,7 +286,7 @@ def plain(rows: list[JobRecord], outages: list[tuple[int, int, int]]) -> set[tup
     return clashes
 
 
-@settings(max_examples=300)
+@settings(max_examples=few(300))
 @given(rows=records(), outages=st.lists(st.tuples(st.integers(0, 7), spans), max_size=4))
 def test_the_sweep_finds_what_a_plain_check_finds(rows, outages) -> None:
     """The sweep is exact up to the first overlap; it then follows only the later job."""

@@ -17,13 +17,14 @@ from rebat.results.files.batsim_files import JobRecord, read_jobs
 from rebat.results.validate.findings import Reference
 from rebat.results.validate.validate import validate
 from rebat.runs.single import write_run
+from tests.support.amount import few
 from tests.support.flexible import flexible, flexible_workloads, group_failures, malleable, moldable
 from tests.support.scenarios import fails, run
 
 POLICIES = ["sa", "pra", "pwa:react=replacement", "dbes", "dbes:react=replacement"]
 
 
-@settings(max_examples=80)
+@settings(max_examples=few(80))
 @given(
     workload=flexible_workloads(),
     events=group_failures(),

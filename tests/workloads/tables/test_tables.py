@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rebat.records.clock import to_utc
 from rebat.records.mapping import SECONDS
+from tests.support.amount import few
 from tests.support.importing import read_table
 
 EPOCH_S = 1_600_000_000
@@ -54,7 +55,7 @@ jobs = st.lists(
 )  # submission, wait, run time in units; nodes; walltime in units
 
 
-@settings(max_examples=25)
+@settings(max_examples=few(25))
 @given(jobs=jobs, origin=st.integers(0, 1_000), per_node=st.integers(1, 8))
 @pytest.mark.parametrize("form", ["csv", "parquet", "json"])
 @pytest.mark.parametrize("unit", SECONDS)
@@ -107,7 +108,7 @@ def written(folder: Path, form: str, rows: list[dict]) -> Path:
     return path
 
 
-@settings(max_examples=25)
+@settings(max_examples=few(25))
 @given(
     times=st.lists(st.integers(0, 40_000_000), min_size=1, max_size=8),
     zone=st.sampled_from(["UTC", "Asia/Tokyo", "Europe/Paris", "America/New_York"]),

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from rebat.console.progress import compiling_notice, counting_bar
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
 from rebat.core.formatting import counted
-from rebat.core.jobs import Workload
 from rebat.core.units import format_duration
 from rebat.figures.canvas import new_figure, policy_colours, svg_of
 from rebat.policies.presets import schedulers
@@ -32,7 +32,6 @@ from rebat.studies.calibration.design import (
     CalibratedRun,
     Configuration,
     separate_parts,
-    simulated_in_parts,
 )
 from rebat.studies.calibration.distance import (
     N_PARTS,
@@ -111,11 +110,15 @@ def calibrated(
     if not first:
         raise InputError("no policy is given", expected="a name from 'rebat policies'")
     parts = [] if options.failure_law() or options.nodes else separate_parts(workload)
-    runs |= _simulated(workload, options, first, workers)
+    scenario = options.scenario()
+    whole = partial(design.simulated, workload, scenario, workers)
+    runs |= _performed(first, whole)
     near = design.nearest_first(runs, recorded)
     fewer = design.with_fewer_nodes(near, n_nodes, options.cores_per_node)
-    runs |= _simulated(workload, options, fewer, workers)
-    runs |= _in_parts(parts, options, design.in_parts(near, n_nodes, len(parts)), workers)
+    runs |= _performed(fewer, whole)
+    apart = partial(design.simulated_in_parts, parts, scenario, workers)
+    chosen = design.in_parts(near, n_nodes, len(parts))
+    runs |= _performed(chosen, apart, "runs in partitions")
     failed = {run.configuration.title: run.error for run in runs.values() if run.error}
     ranked = design.nearest_first(runs, recorded)
     if not ranked:
@@ -131,30 +134,17 @@ def calibrated(
     )
 
 
-def _simulated(
-    workload: LoadedWorkload,
-    options: ScenarioOptions,
+def _performed(
     todo: Sequence[Configuration],
-    workers: int | None,
+    simulate: Callable[
+        [Sequence[Configuration], Callable[[int, int], None]], Iterator[CalibratedRun]
+    ],
+    bar: str = "runs",
 ) -> dict[Configuration, CalibratedRun]:
     if not todo:
         return {}
-    with compiling_notice(), counting_bar("runs", len(todo)) as on_done:
-        runs = design.simulated(workload, options.scenario(), todo, workers, on_done)
-        return {run.configuration: run for run in runs}
-
-
-def _in_parts(
-    parts: Sequence[Workload],
-    options: ScenarioOptions,
-    todo: Sequence[Configuration],
-    workers: int | None,
-) -> dict[Configuration, CalibratedRun]:
-    if not todo:
-        return {}
-    with counting_bar("runs in partitions", len(todo)) as on_done:
-        runs = simulated_in_parts(parts, options.scenario(), todo, workers, on_done)
-        return {run.configuration: run for run in runs}
+    with compiling_notice(), counting_bar(bar, len(todo)) as on_done:
+        return {run.configuration: run for run in simulate(todo, on_done)}
 
 
 def _report(

@@ -102,8 +102,8 @@ class CalibratedRun(msgspec.Struct, frozen=True):
 def simulated(
     workload: LoadedWorkload,
     scenario: Scenario,
-    configurations: Sequence[Configuration],
     workers: int | None,
+    configurations: Sequence[Configuration],
     on_done: Callable[[int, int], None],
 ) -> Iterator[CalibratedRun]:
     """Yield the run of each configuration."""
@@ -257,8 +257,8 @@ def _part(workload: Workload, partitions: set[str], n_nodes: int) -> Workload:
 def simulated_in_parts(
     parts: Sequence[Workload],
     scenario: Scenario,
-    configurations: Sequence[Configuration],
     workers: int | None,
+    configurations: Sequence[Configuration],
     on_done: Callable[[int, int], None],
 ) -> Iterator[CalibratedRun]:
     """Yield the run of each configuration.
@@ -278,8 +278,8 @@ def simulated_in_parts(
                 for run in simulated(
                     part,
                     scenario,
-                    [msgspec.structs.replace(chosen, nodes=part.n_nodes)],
                     workers,
+                    [msgspec.structs.replace(chosen, nodes=part.n_nodes)],
                     lambda done, of: None,
                 )
             ]
