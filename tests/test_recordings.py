@@ -16,6 +16,7 @@ from tests.support import recordings
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]])
 def test_skipped_evidence_is_counted_aloud(workers: list[str], tmp_path: Path) -> None:
     """Skips by the fixture, the function and the mark are counted, also with several workers."""

@@ -192,7 +192,7 @@ def calibrated(folder: Path, name: str, submission: str, *more: str) -> Calibrat
     recorded = read_waits(past, workload)
     chosen = [Configuration(policy, N_NODES, N_NODES) for policy in (*POLICIES, *more)]
     scenario = scenario_options_of(None, {"checkpoint": "none"}).scenario()
-    done = list(design.simulated(workload, scenario, chosen, 1, lambda *_: None))
+    done = list(design.simulated(workload, scenario, 1, chosen, lambda *_: None))
     ranked = design.nearest_first({run.configuration: run for run in done}, recorded)
     verdict = verdict_of(ranked, recorded, RecordedUse(), {}, N_NODES)
     return Calibrated(
@@ -235,6 +235,7 @@ def calibrations(
     }
 
 
+@pytest.mark.slow
 def test_the_default_starts_no_job_before_it_was_eligible(
     calibrations: dict[tuple[str, str], Calibrated],
 ) -> None:

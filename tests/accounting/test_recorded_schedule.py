@@ -180,6 +180,7 @@ def test_the_sum_of_node_time_is_that_of_the_machine(past: Path) -> None:
     assert float(schedule["time_computing"]) == pytest.approx(used)
 
 
+@pytest.mark.slow
 @needs("golden/slurm")
 def test_the_past_can_be_viewed_and_validated(past: Path, capsys: Capture, tmp_path: Path) -> None:
     for folder in ("past", "past/recorded"):

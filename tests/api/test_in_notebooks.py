@@ -61,6 +61,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_classes_of_a_script_work_with_seeds_on_several_workers(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -72,6 +73,7 @@ def test_classes_of_a_script_work_with_seeds_on_several_workers(tmp_path: Path) 
     assert alone == together
 
 
+@pytest.mark.slow
 def test_a_class_of_a_notebook_runs_with_seeds() -> None:
     class Eager(rebat.Policy):
         def plan(self, view, changes):
@@ -206,6 +208,7 @@ def test_an_invalid_table_is_an_error_that_names_the_job(table, options, message
 # ---- pages
 
 
+@pytest.mark.slow
 def test_notebooks_display_pages(tmp_path: Path) -> None:
     result = rebat.run("toy", ["baseline", "sfsj"], failures=rebat.failures(file="toy"))
     for shown in (result.explore(), result.to_html()):

@@ -105,6 +105,7 @@ def test_the_command_line_and_the_library_write_the_same_bytes(
     assert_same(tmp_path / "cli", tmp_path / "library")
 
 
+@pytest.mark.slow
 def test_failures_that_come_together_are_those_of_the_command_line(tmp_path: Path) -> None:
     together = ["--failure-group", "32", "--cascade", "0.3", "--cascade-window", "20min"]
     out = ["--out", str(tmp_path / "cli")]
@@ -122,6 +123,7 @@ def test_a_workload_read_before_is_the_same_as_its_file(tmp_path: Path) -> None:
     assert files(tmp_path / "loaded") == files(tmp_path / "named")
 
 
+@pytest.mark.slow
 def test_a_workload_made_in_python_runs_also_under_many_seeds() -> None:
     made = synthetic(1, 40)
     one = rebat.run(made, "easy", failures=FAILURES)
@@ -260,6 +262,7 @@ def test_a_class_runs_beside_names(tmp_path: Path) -> None:
     assert (tmp_path / "out/SmallestFirst/jobs.csv").is_file()
 
 
+@pytest.mark.slow
 def test_a_plain_script_with_seeds_runs_once(tmp_path: Path) -> None:
     """Workers do not import the script, which has no guard for its main code."""
     script = tmp_path / "study.py"
@@ -316,6 +319,7 @@ def test_writing_to_a_file_is_refused_in_a_line(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_class_in_a_file_goes_by_its_name_also_under_many_seeds(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     spec = f"{tmp_path}/mine.py:Mine"
@@ -402,6 +406,7 @@ def test_a_warning_says_what_failures_will_not_let_finish() -> None:
 # ---- display
 
 
+@pytest.mark.slow
 def test_notebooks_show_tables_and_pictures(toy: rebat.Result, seeded: rebat.Result) -> None:
     assert toy._repr_html_().startswith("<p>sfsj against baseline: useful utilisation +19.6 %")
     assert "<table>" in toy._repr_html_()
@@ -413,6 +418,7 @@ def test_notebooks_show_tables_and_pictures(toy: rebat.Result, seeded: rebat.Res
     assert "[" in seeded._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_other_file(toy: rebat.Result, tmp_path: Path) -> None:
     text = toy.to_html(tmp_path / "toy.html")
     assert (tmp_path / "toy.html").read_text() == text
@@ -421,6 +427,7 @@ def test_the_page_needs_no_other_file(toy: rebat.Result, tmp_path: Path) -> None
     assert "data:image/png;base64," in text
 
 
+@pytest.mark.slow
 def test_runs_can_be_explored_from_a_notebook(toy: rebat.Result, tmp_path: Path) -> None:
     """The page equals that of 'rebat view' for the same result."""
     toy.write(tmp_path / "toy.json")
@@ -433,6 +440,7 @@ def test_runs_can_be_explored_from_a_notebook(toy: rebat.Result, tmp_path: Path)
         toy.explore(None, "nobody")
 
 
+@pytest.mark.slow
 def test_names_are_text_in_pages(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>"
     evil = msgspec.structs.replace(rebat.load_workload("toy"), name=name, notes=(name,))

@@ -65,6 +65,7 @@ def test_a_number_without_a_name_stays() -> None:
     )
 
 
+@pytest.mark.slow
 def test_results_and_pages_have_the_names(named: Path, tmp_path: Path) -> None:
     result = rebat.run(named, "baseline")
     assert result.provenance["workload"]["nodes"] == NAMES

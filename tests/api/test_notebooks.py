@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
@@ -36,6 +37,7 @@ def test_all_notebooks_are_there() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["agent", "first-steps", "your-own-policy"]
 
 
+@pytest.mark.slow
 def test_the_notebook_of_the_readme_runs_as_printed() -> None:
     text = (ROOT / "README.md").read_text()
     (code,) = re.findall(r"```python\n(import rebat\n.*?)```", text, re.S)

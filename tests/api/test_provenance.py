@@ -122,6 +122,7 @@ def test_in_python_the_record_has_no_command(here: Path, capsys) -> None:
     assert "contains no command" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_result_is_reproduced(here: Path, capsys) -> None:
     capsys.readouterr()
     assert status("out", "--out", "again") == 0
@@ -138,6 +139,7 @@ def test_a_result_is_reproduced(here: Path, capsys) -> None:
         assert (here / "again" / name).read_bytes() == (here / "out" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_named_with_its_first_line(here: Path, capsys) -> None:
     path = here / "out/sfsj/rebat_jobs.csv"
     lines = path.read_text().splitlines(keepends=True)
@@ -166,6 +168,7 @@ def next_number(text: str) -> str:
     return text.replace(value, repr(math.nextafter(float(value), math.inf)), 1)
 
 
+@pytest.mark.slow
 def test_other_last_digits_are_equal_up_to_rounding(here: Path, capsys) -> None:
     main(["run", "synthetic-small", "-p", "easy", "-p", "sfsj", "--mtbf", "30min", "--downtime",
           "10min", "--out", "small"])  # fmt: skip
@@ -190,6 +193,7 @@ def test_other_last_digits_are_equal_up_to_rounding(here: Path, capsys) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_difference_above_the_limit_is_not_reproduced(here: Path, capsys) -> None:
     """A line that differs only by rounding is not the line that is shown."""
     main(["run", "synthetic-small", "-p", "sfsj", "--out", "small"])
@@ -248,6 +252,7 @@ def test_parquet_files_are_compared_by_cells(tmp_path: Path) -> None:
     assert (row.verdict, row.line, row.difference) == ("equal", None, 0)
 
 
+@pytest.mark.slow
 def test_changed_inputs_and_versions_are_named_before_the_run(here: Path, capsys) -> None:
     (here / "rules/mine.py").write_text("def small(attempt):\n    return -attempt.n_nodes\n")
     text = (here / "out/provenance.json").read_text()
@@ -262,6 +267,7 @@ def test_changed_inputs_and_versions_are_named_before_the_run(here: Path, capsys
     assert shown.out.startswith("not reproduced: ")
 
 
+@pytest.mark.slow
 def test_inputs_are_found_by_their_hashes(here: Path, capsys) -> None:
     (here / "kept").mkdir()
     for number, name in enumerate(("w.json", "f.events", "rules/mine.py")):
@@ -276,6 +282,7 @@ def test_inputs_are_found_by_their_hashes(here: Path, capsys) -> None:
     assert "f.events: no such file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_absolute_paths_are_replaced_if_the_files_moved(here: Path) -> None:
     main(["run", str(here / "w.json"), "-p", "sfsj", "--out", "absolute"])
     assert record(here / "absolute")["inputs"][0]["file"] == str(here / "w.json")
@@ -284,6 +291,7 @@ def test_absolute_paths_are_replaced_if_the_files_moved(here: Path) -> None:
     assert status("absolute", "--inputs", "kept") == 0
 
 
+@pytest.mark.slow
 def test_runs_of_several_seeds_and_included_inputs_are_reproduced(here: Path, capsys) -> None:
     main(["run", "toy", "-p", "sfsj", "-p", "easy", "--mtbf", "20s", "--downtime", "5s",
           "--seeds", "3", "--workers", "1", "--out", "seeds"])  # fmt: skip
@@ -295,6 +303,7 @@ def test_runs_of_several_seeds_and_included_inputs_are_reproduced(here: Path, ca
     assert "seeds.csv" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_result_with_a_failed_policy_is_reproduced(here: Path) -> None:
     text = (
         "from rebat import Policy\n\n\nclass Stuck(Policy):\n    def plan(self, view, changes):\n"

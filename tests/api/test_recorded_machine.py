@@ -39,6 +39,7 @@ def test_the_workload_has_the_recorded_mean_wait(site: tuple[Path, Truth]) -> No
     assert past.wait_s == pytest.approx(truth.wait_s)
 
 
+@pytest.mark.slow
 def test_run_notes_pooled_partitions_and_waits_far_from_the_record(
     site: tuple[Path, Truth], tmp_path: Path, capsys
 ) -> None:
@@ -56,6 +57,7 @@ def test_run_notes_pooled_partitions_and_waits_far_from_the_record(
     assert POOLED in printed and FAR in printed
 
 
+@pytest.mark.slow
 def test_advise_notes_both(site: tuple[Path, Truth], tmp_path: Path, capsys) -> None:
     jobs, _ = site
     main(["advise", str(jobs), "--mtbf", "10d", "--seeds", "1", "--out", str(tmp_path / "out")])

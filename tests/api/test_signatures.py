@@ -68,6 +68,7 @@ def shell():
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "expected"),
     [

@@ -134,6 +134,7 @@ def test_progress_counts_earlier_starts_and_what_a_limit_leaves(unbroken, tmp_pa
     assert second[-1].running == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["processes", "threads", "dask", None])
 def test_all_executors_give_the_same_bytes(executor, tmp_path: Path, unbroken) -> None:
     if executor == "dask":
@@ -145,6 +146,7 @@ def test_all_executors_give_the_same_bytes(executor, tmp_path: Path, unbroken) -
 MIXED = GRID.replace('"sfsj"', '"easy:order=random"')
 
 
+@pytest.mark.slow
 def test_covered_runs_are_in_threads_and_others_in_processes(tmp_path: Path, monkeypatch) -> None:
     file, in_threads = campaign_file(tmp_path, MIXED), []
     run_here(file, tmp_path / "unbroken")
@@ -196,6 +198,7 @@ def was_lost(number: int, reason: str) -> str:
     return f"lost {number}: {reason}"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_does_not_stop_the_rest() -> None:
     outcomes = sorted(on_processes(range(6), die_on_three, was_lost, Resources(workers=2)))
     lost = f"lost 3: the worker died (signal 9), {TRIES} times"
@@ -286,6 +289,7 @@ def own_campaign(folder: Path) -> Path:
     return campaign_file(folder, own)
 
 
+@pytest.mark.slow
 def test_policies_and_rules_from_files_beside_the_campaign(tmp_path: Path, monkeypatch) -> None:
     file = own_campaign(tmp_path / "a")
     monkeypatch.chdir("/")
@@ -345,6 +349,7 @@ def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict
     return killed, contents(results)
 
 
+@pytest.mark.slow
 def test_twenty_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, SIX_SEEDS, jobs=20)
     run_here(file, tmp_path / "unbroken")

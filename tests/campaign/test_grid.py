@@ -19,6 +19,7 @@ from tests.support.campaigns import GRID, WORKLOADS, campaign_file, specs_of
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node_stealing"
 
 
+@pytest.mark.slow
 def test_the_full_campaign_is_the_papers() -> None:
     """There are 20 draws of each month, and 30 of the synthetic workload.
 
@@ -35,6 +36,7 @@ def test_the_full_campaign_is_the_papers() -> None:
     assert len(opened.distinct) == 800 + 60 + 480 + 90 + 760 + 40 + 960 - 80 + 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "runs"), [("quick", 111), ("trace", 266)])
 def test_the_other_shipped_campaigns(name: str, runs: int) -> None:
     assert len(open_campaign(CAMPAIGNS / f"{name}.toml").distinct) == runs

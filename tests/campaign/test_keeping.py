@@ -46,6 +46,7 @@ def main(*words: object) -> None:
     command.main(["report", *map(str, words)], standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_the_same_report_is_made_of_the_table_alone(reported: Path, tmp_path: Path) -> None:
     kept = tmp_path / "elsewhere" / "mine.parquet"
     kept.parent.mkdir()
@@ -60,6 +61,7 @@ def test_the_same_report_is_made_of_the_table_alone(reported: Path, tmp_path: Pa
     assert "partial: 13 of 14 runs done" in (kept.parent / "report-simulation.md").read_text()
 
 
+@pytest.mark.slow
 def test_it_may_go_elsewhere(reported: Path, tmp_path: Path) -> None:
     main("--from", reported / "results.parquet", "--out", tmp_path / "out")
     assert (tmp_path / "out" / "report-simulation.html").is_file()
@@ -105,12 +107,14 @@ def test_what_has_no_effect_is_refused(reported: Path, tmp_path: Path) -> None:
         main()
 
 
+@pytest.mark.slow
 def test_the_findings_that_are_shipped_can_be_reported_again(tmp_path: Path) -> None:
     page, text = write_pages(FINDINGS / "silent-errors" / "results.parquet", tmp_path)
     assert "Claims of the paper: 68 of 111 hold" in text.read_text()
     assert "n = 30 job sets x 1,000 failure scenarios" in page.read_text()
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_report_are_also_files(tmp_path: Path) -> None:
     """PDF and SVG contain text as text. The pages and the figures do not depend on the option."""
     table = FINDINGS / "torus" / "results.parquet"

@@ -199,6 +199,7 @@ def test_a_new_kind_is_a_file_next_to_the_campaign(tmp_path: Path, capsys) -> No
     assert [(row["n"], row["value"]) for row in table(results)] == [(2, 4.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["processes", "dask"])
 def test_worker_processes_import_the_file_of_a_new_kind(executor: str, tmp_path: Path) -> None:
     if executor == "dask":
@@ -306,6 +307,7 @@ def test_wrong_silent_errors_are_refused_with_their_place(text: str, tmp_path: P
     assert WRONG[text] in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_mixed_campaign_is_the_same_on_processes_and_dask(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     file = mixed(tmp_path)

@@ -13,6 +13,7 @@ from tests.support.recordings import beside
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_runs"), [("quick", 72), ("full", 1086)])
 def test_a_shipped_file(name: str, n_runs: int, tmp_path: Path) -> None:
     text = (ROOT / f"campaigns/real_failures/{name}.toml").read_text()

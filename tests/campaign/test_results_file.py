@@ -200,6 +200,7 @@ def test_results_remain_readable_while_a_campaign_replaces_their_file(packed) ->
     assert reader.read(keys[-1]).key == keys[-1]
 
 
+@pytest.mark.slow
 def test_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, SIX_SEEDS, jobs=20)
     run_here(file, tmp_path / "unbroken")

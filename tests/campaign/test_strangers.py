@@ -53,6 +53,7 @@ def listening(process: Any) -> list[Any]:
     return [socket.laddr for socket in found if socket.status == psutil.CONN_LISTEN]
 
 
+@pytest.mark.slow
 def test_the_campaign_itself_is_let_in(client: Any) -> None:
     assert client.submit(sum, [1, 2]).result(timeout=60) == 3
 
@@ -147,6 +148,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_another_user_of_the_machine_runs_no_code(client: Any) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root: only root may become another user")

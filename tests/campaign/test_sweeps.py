@@ -119,6 +119,7 @@ def test_the_period_of_checkpoints_is_a_parameter() -> None:
     assert (values["checkpoint_mtbf"], values["mtbf"]) == (7200.0, 3600.0)
 
 
+@pytest.mark.slow
 def test_reports_of_plain_campaigns_begin_with_the_lines(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID.replace("[120, 128]", "128"))
     run_here(file, tmp_path / "results")
@@ -127,6 +128,7 @@ def test_reports_of_plain_campaigns_begin_with_the_lines(tmp_path: Path) -> None
     assert text.index("swept: one over spares") < text.index("ratios to baseline")
 
 
+@pytest.mark.slow
 def test_sweeps_in_python_continue_and_agree_with_single_runs(tmp_path: Path, capsys) -> None:
     options = {"mtbf": ["30s", "1min"], "downtime": "5s", "seeds": 2, "workers": 1}
     policies = ["baseline", "baseline:react=replacement,spares={spares}"]

@@ -84,6 +84,7 @@ def test_tiers_need_their_model_and_an_mtbf(tmp_path: Path) -> None:
         checkpoints_of(tmp_path, GRID.replace("nodes = 4096\n", ""))
 
 
+@pytest.mark.slow
 def test_the_quick_campaign_runs_all_presets(tmp_path: Path) -> None:
     campaign = open_campaign(ROOT / "campaigns/training/quick.toml")
     status = run_campaign(campaign, tmp_path, executor="inline")
@@ -107,6 +108,7 @@ def test_the_quick_campaign_runs_all_presets(tmp_path: Path) -> None:
     assert "lemons" not in shared + labels.partition("\n")[2]
 
 
+@pytest.mark.slow
 def test_the_full_campaign_has_both_tiers_and_rates() -> None:
     specs = specs_of(open_campaign(ROOT / "campaigns/training/full.toml"))
     rigid = [spec for spec in specs if spec.grid == "rigid jobs"]
@@ -150,6 +152,7 @@ tiers = ["remote=30s/2min@5min", "remote=30s/2min@20min", "remote=30s/2min@80min
 """
 
 
+@pytest.mark.slow
 def test_the_report_draws_ettr_over_spare_nodes_and_intervals(tmp_path: Path) -> None:
     file = tmp_path / "swept.toml"
     file.write_text(SWEPT)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rebat.cli.main import main
 from tests.support.pages import ROOT, blocks
 
 
+@pytest.mark.slow
 def test_another_paper_is_one_folder(tmp_path: Path, capsys) -> None:
     """A campaign file and a Python file give a report with two figures and three claims."""
     paper, results = tmp_path / "paper", tmp_path / "results"

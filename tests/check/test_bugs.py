@@ -20,6 +20,7 @@ def failed(checked: PolicyCheck) -> dict[str, str]:
     return {row.name: row.failing.problem for row in checked.checks if row.failing}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str, tmp_path: Path) -> None:
     bug = BUGS[name]
@@ -31,24 +32,28 @@ def test_a_planted_bug_is_found(name: str, tmp_path: Path) -> None:
     assert problems.keys() <= {bug.check, "starvation"}  # no other check fails
 
 
+@pytest.mark.slow
 def test_the_policy_without_a_bug_passes(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(f"{HEAD}    pass\n")
     checked = check_policy(f"{tmp_path}/mine.py:Mine", seeds=8)
     assert checked.passed, str(checked)
 
 
+@pytest.mark.slow
 def test_the_new_policy_passes(tmp_path: Path) -> None:
     file, _ = new_policy("mine", tmp_path)
     checked = check_policy(f"{file}:Mine", seeds=12)
     assert checked.passed, str(checked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["easy", "sfsj", "dbes", "compaction:period=3", "sa"])
 def test_a_preset_passes(policy: str) -> None:
     checked = check_policy(policy, seeds=7)
     assert checked.passed, str(checked)
 
 
+@pytest.mark.slow
 def test_the_readmes_policy_starves_large_jobs_and_is_correct_otherwise(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     code = re.search(r"## Your own policy\n\n```python\n(.*?)```", text, re.DOTALL)

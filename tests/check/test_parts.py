@@ -60,6 +60,7 @@ def test_the_cases_have_everything_that_they_promise() -> None:
     assert shapes == {None, "moldable", "malleable"}
 
 
+@pytest.mark.slow
 def test_a_policy_that_resizes_jobs_does_so_in_the_cases() -> None:
     resized = 0
     for seed in range(20):
@@ -142,6 +143,7 @@ OVERTAKING = {
 """Presets in which any number of jobs may overtake a job (see docs/how-to/policy-check.md)."""
 
 
+@pytest.mark.slow
 def test_presets_keep_all_rules_but_some_have_no_bound_on_waits() -> None:
     broken = {
         (name, played.rule)

@@ -162,6 +162,7 @@ def checked(path: Path, capsys, *more: str) -> tuple[int, str]:
     return status, capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_recorded_conversations_of_batsim_5(capsys) -> None:
     for case in cases5():
         path = case / "conversation.jsonl"

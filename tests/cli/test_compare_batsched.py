@@ -56,6 +56,7 @@ def compare(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
+@pytest.mark.slow
 def test_the_recorded_schedules_are_compared_by_name(tmp_path: Path) -> None:
     done = compare("synthetic-small", "--out", tmp_path / "out")
     assert (done.returncode, done.stdout.count("equal, 100 jobs")) == (0, 3)
@@ -84,6 +85,7 @@ def test_a_changed_recording_is_a_difference(tmp_path: Path, monkeypatch, capsys
     assert "different times or states: 1" in line
 
 
+@pytest.mark.slow
 def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
     batsched(stand_in(SAME))
     done = compare(ROOT / "workloads/toy.json")
@@ -91,6 +93,7 @@ def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
     assert done.stdout.count("against running Batsched") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["toy", "synthetic-small"])
 def test_a_batsched_need_not_finish_the_registration_of_jobs(batsched, workload: str) -> None:
     """Without an option of Batsim, no scheduler can register jobs, so the simulation ends."""
@@ -101,6 +104,7 @@ def test_a_batsched_need_not_finish_the_registration_of_jobs(batsched, workload:
     assert "batsched-fcfs          against running Batsched: equal" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
     batsched(stand_in(SAME | {"fcfs": "batsched-easy"}))
     done = compare("synthetic-small")
@@ -109,6 +113,7 @@ def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
     assert "batsched-fcfs          against running Batsched: DIFFERENT" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_batsched_that_does_not_start_is_an_error(batsched) -> None:
     program = batsched("#!/bin/sh\necho no such option >&2\nexit 3\n")
     done = compare(ROOT / "workloads/toy.json")
@@ -121,6 +126,7 @@ def test_every_policy_of_batsched_can_be_chosen() -> None:
     assert tuple(VARIANTS) == choices(command, "policies") == tuple(SAME.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

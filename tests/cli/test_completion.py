@@ -135,6 +135,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "replies"),
     [
@@ -170,6 +171,7 @@ print(sorted({HEAVY} & set(sys.modules)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "first"),
     [
@@ -208,6 +210,7 @@ def test_only_completion_leaves_kernels_uncompiled(monkeypatch) -> None:
     assert "NUMBA_DISABLE_JIT" not in os.environ
 
 
+@pytest.mark.slow
 def test_a_completion_without_a_valid_value_is_no_error() -> None:
     """If rebat rejects the combination, the axes of the preset are proposed."""
     with pytest.raises(InputError):

@@ -56,6 +56,7 @@ def test_the_files_that_compose_names_exist() -> None:
     assert (ROOT / "results/batsim").is_dir()
 
 
+@pytest.mark.slow
 def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
     """Run Baseline and another policy with ``rebat simulate`` instead of Batsim."""
     found, port = services("easy-sfsj"), free_port()
@@ -91,6 +92,7 @@ def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
         assert rebat(project, "compare", jobs, run, "--allocations").returncode == 0
 
 
+@pytest.mark.slow
 def test_batsched_is_compared_where_it_listens(project: Path) -> None:
     """``rebat serve`` replaces Batsched at the endpoint in its service of compose."""
     found, port = services(), free_port()
@@ -104,6 +106,7 @@ def test_batsched_is_compared_where_it_listens(project: Path) -> None:
     assert "batsched-easy          against running Batsched: equal" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "told"),
     [

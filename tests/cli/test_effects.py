@@ -163,6 +163,7 @@ def test_overload_is_told_before_anything_runs(tmp_path: Path, capsys) -> None:
     assert "The worst is job 3: about 1,808 attempts on 6 nodes" in line
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_survive_to_its_end_is_ended_and_named(
     tmp_path: Path, capsys, monkeypatch
 ) -> None:

@@ -51,6 +51,7 @@ def error_of(capsys, *words: str) -> str:
     return capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_story_begins_with_a_verdict(toy, capsys) -> None:
     lines = printed(capsys, str(toy / "baseline"), "3").splitlines()
     assert lines[0].startswith("Job 3 ")
@@ -139,6 +140,7 @@ def test_several_seeds_record_no_plans(tmp_path, capsys) -> None:
     assert error == "rebat: error: --explain: has no effect (expected a single seed)\n"
 
 
+@pytest.mark.slow
 def test_reproduce_repeats_a_run_with_its_record(toy) -> None:
     repeated = repetition(toy).run(None)
     assert repeated.reproduced
@@ -162,6 +164,7 @@ def test_a_custom_policy_states_its_reasons(tmp_path, capsys, monkeypatch) -> No
     assert "The policy states: it waits for better times.\n" in text
 
 
+@pytest.mark.slow
 def test_the_explorer_contains_the_story_of_each_job(toy, tmp_path, capsys, monkeypatch) -> None:
     pages = []
     monkeypatch.setattr("rebat.figures.explore.page.packed", lambda data: pages.append(data) or "")
@@ -200,6 +203,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["baseline", "easy", "sfsj"])
 def test_every_fact_of_a_story_is_in_the_records(policy: str, month: Path) -> None:
     assert wrong_stories(month / policy, 25, seed=0) == []

@@ -115,6 +115,7 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_note_if_the_record_may_end_before_the_last_submission(tmp_path: Path, capsys) -> None:
     """Two failures until 20 h. Jobs are submitted until 80 h, so the MTBF may be 40 h, not 10 h."""
     table, events, jobs = (tmp_path / name for name in ("f.csv", "f.events", "jobs.json"))
@@ -141,6 +142,7 @@ def test_a_note_if_the_record_may_end_before_the_last_submission(tmp_path: Path,
     assert "last event" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_describe_lists_lemon_nodes_and_limits_their_number(tmp_path: Path, capsys) -> None:
     """Of 400 nodes, 12 fail 15 times, the others once."""
     rows = [
@@ -276,6 +278,7 @@ def test_map(table: Path, tmp_path: Path, capsys) -> None:
     )
 
 
+@pytest.mark.slow
 def test_describe_with_its_picture(tmp_path: Path, capsys) -> None:
     events, figure = tmp_path / "w.events", tmp_path / "w.png"
     law = "weibull:scale=40h,shape=2,downtime=1h"

@@ -40,6 +40,7 @@ IN_A_CALLBACK = "marker = Marker(); ref = weakref.ref(marker, send); del marker"
 """Code whose signal arrives in a callback, where Python ignores exceptions."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [AT_ONCE, IN_A_CALLBACK])
 @pytest.mark.parametrize(
     ("name", "status", "told"),
@@ -66,6 +67,7 @@ def test_a_run_is_left_in_order(
 MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(200))}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["processes", "threads", "dask", "inline"])
 @pytest.mark.parametrize(
     ("name", "status", "says"),
@@ -107,12 +109,14 @@ def told_once(done: subprocess.CompletedProcess[str]) -> bool:
     return done.returncode == 2 and len(lines) == 1 and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_of_a_run(tmp_path: Path) -> None:
     done = limited("run", TOY, "-p", "sfsj", "--figures", "--out", tmp_path / "out", blocks=4)
     assert told_once(done)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["processes", "threads", "inline"])
 def test_a_full_disk_ends_a_campaign(executor: str, tmp_path: Path) -> None:
     file, results = campaign_file(tmp_path / "in", jobs=20), tmp_path / "r"
@@ -121,6 +125,7 @@ def test_a_full_disk_ends_a_campaign(executor: str, tmp_path: Path) -> None:
     assert not stored(results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["/proc/none/out", f"{TOY}/out"])
 def test_places_that_cannot_be_written_to(place: str, tmp_path: Path) -> None:
     file = campaign_file(tmp_path, jobs=5)

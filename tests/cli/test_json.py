@@ -206,6 +206,7 @@ def printed(capsys, *words: str) -> tuple[str, int]:
 CASES = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "example"), CASES, ids=[" ".join([name, *of.words[:2]]) for name, of in CASES]
 )
@@ -285,6 +286,7 @@ def test_a_policy_that_fails_is_in_the_json(folder, monkeypatch, capsys) -> None
     assert list(record["failed"]) == ["Stuck"] and record["policies"] == ["baseline"]
 
 
+@pytest.mark.slow
 def test_a_server_prints_its_comparison_as_json(folder, tmp_path) -> None:
     port = free_port()
     shutil.copy(ROOT / "workloads/toy.json", tmp_path / "w.json")

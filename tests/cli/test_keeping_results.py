@@ -70,6 +70,7 @@ def test_other_commands_tell_a_full_standard_output(arguments: list[str]) -> Non
     assert "No space left" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_ends_a_run_quietly_with_its_results(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with subprocess.Popen(
@@ -108,6 +109,7 @@ def test_a_second_run_into_a_folder_is_refused(tmp_path: Path, capsys) -> None:
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_force_replaces_the_whole_folder(tmp_path: Path) -> None:
     """The earlier result has a chart; the second result, of a large machine, has none."""
     out = tmp_path / "out"
@@ -184,6 +186,7 @@ class Slow(Policy):
 """
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_folder_keep_both_results_or_refuse(tmp_path: Path, capsys) -> None:
     """The second run is refused immediately while the first one runs."""
     out, began, go = tmp_path / "out", tmp_path / "began", tmp_path / "go"

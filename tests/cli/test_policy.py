@@ -41,6 +41,7 @@ def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_new_policy_runs_and_passes_its_own_test(here: Path, capsys) -> None:
     assert status("policy", "new", "mine") == 0
     assert capsys.readouterr().out == "mine.py:Mine and test_mine.py are written\n"
@@ -66,6 +67,7 @@ def test_new_rejects_names_that_python_has_not(name: str, here: Path, capsys) ->
     assert not list(here.iterdir())
 
 
+@pytest.mark.slow
 def test_a_check_that_fails_says_what_and_writes_the_smallest_case(here: Path, capsys) -> None:
     (here / "mine.py").write_text(HEAD + BUGS["starts a job twice"].code)
     words = ["policy", "check", "mine.py:Mine", "--seeds", "3", "--skip", "wire", "--out", "out"]
@@ -84,6 +86,7 @@ def test_a_check_that_fails_says_what_and_writes_the_smallest_case(here: Path, c
     assert pytest_in(here, "out/test_safety.py").returncode == 0
 
 
+@pytest.mark.slow
 def test_failures_that_matter_are_in_the_smallest_case(here: Path, capsys) -> None:
     (here / "mine.py").write_text(HEAD + BUGS["does not expect repairs"].code)
     words = ["policy", "check", "mine.py:Mine", "--seeds", "4", "--out", "out", "--json"]
@@ -99,6 +102,7 @@ def test_failures_that_matter_are_in_the_smallest_case(here: Path, capsys) -> No
     assert len(case["events"]) == 2 * len(failed) and case["operations"] == []
 
 
+@pytest.mark.slow
 def test_the_same_verdict_again(here: Path, capsys) -> None:
     (here / "mine.py").write_text(HEAD + BUGS["depends on the order of a set"].code)
     texts = []

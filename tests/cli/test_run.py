@@ -32,6 +32,7 @@ def toy(tmp_path_factory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_every_file_is_there(toy: Path) -> None:
     names = {str(p.relative_to(toy)) for p in toy.rglob("*") if p.is_file()}
     expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in RUN_FILES}

@@ -79,6 +79,7 @@ def test_an_old_result_is_told_what_it_lacks(toy: Path, tmp_path: Path, capsys) 
     )
 
 
+@pytest.mark.slow
 def test_a_browser_shows_the_page_in_the_working_folder(toy: Path, tmp_path: Path) -> None:
     browser, seen = tmp_path / "browser", tmp_path / "seen"
     browser.write_text(f'#!/bin/sh\necho "$@" > {seen}.part\nmv {seen}.part {seen}\n')

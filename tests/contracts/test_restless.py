@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.amount import few
 from tests.support.restless import play, play_noisy
 
-EACH = 150
+EACH = few(150)
 
 
 @pytest.mark.parametrize("first", range(8))

@@ -76,6 +76,7 @@ ENDLESS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDLESS)
 def test_a_profile_that_cannot_end_is_refused_by_name(tmp_path: Path, name: str) -> None:
     profiles, told = ENDLESS[name]

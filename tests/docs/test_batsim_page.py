@@ -38,6 +38,7 @@ def batsim(tmp_path: Path, monkeypatch) -> None:
         monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("batsim")
 def test_the_first_example_works_when_it_is_followed_literally(tmp_path: Path) -> None:
     """The platform, the workload and the failures are for the same number of nodes."""

@@ -36,11 +36,13 @@ def test_the_table_has_every_campaign() -> None:
     assert named == counts().keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(counts().keys() - NEEDS_FILES))
 def test_the_table_says_how_many_runs_there_are(name: str) -> None:
     assert len(open_campaign(CAMPAIGNS / f"{name}.toml").distinct) == counts()[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in sorted(counts().keys() - NEEDS_FILES) if name.endswith("/quick")]
 )

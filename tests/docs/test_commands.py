@@ -22,6 +22,7 @@ WRITTEN = ("python", "json", "toml")
 """Kinds of blocks with a title that are files."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_of_a_page_work(name: str, tmp_path: Path) -> None:
     page = PAGES[name]

@@ -258,6 +258,7 @@ def test_it_runs_with_seeds(mine) -> None:
     assert set(result.metrics["policy"]) == {"sfsj", "Mine"}
 
 
+@pytest.mark.slow
 def test_the_policy_check_passes(mine: str) -> None:
     queue = scheduler(mine).kind.decision == "queue"
     skipped = ["starvation"] if queue else []  # random weights may let a job wait for all others

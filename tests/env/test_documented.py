@@ -46,6 +46,7 @@ def test_the_recorded_agent_can_be_read_and_the_table_is_that_of_the_recorded_mo
     assert not {run["seed"] for run in record["runs"]} & set(trained["seeds"])
 
 
+@pytest.mark.slow
 @needs_extra
 def test_a_recorded_month_gives_the_same_numbers_again() -> None:
     script = runpy.run_path(PROGRAM)

@@ -68,6 +68,7 @@ def results_of(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in contents(folder).items() if not name.startswith("jobs/")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_batch_system_gives_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unbroken
@@ -87,6 +88,7 @@ def test_every_batch_system_gives_the_same_bytes(
     assert system.empties()
 
 
+@pytest.mark.slow
 def test_a_job_may_have_many_workers(tmp_path: Path, fake: Fake, unbroken) -> None:
     jobs, most = Jobs(interface="lo", cores=2), []
     run_campaign(
@@ -100,6 +102,7 @@ def test_a_job_may_have_many_workers(tmp_path: Path, fake: Fake, unbroken) -> No
     assert "#SBATCH --mem=4G" in script.read_text()
 
 
+@pytest.mark.slow
 def test_a_job_that_is_cancelled_is_replaced_and_nothing_is_run_twice(
     tmp_path: Path, fake: Fake
 ) -> None:
@@ -133,6 +136,7 @@ def test_what_the_batch_system_says_against_a_job_is_told(
     assert not (tmp_path / "r" / KEYS).exists()
 
 
+@pytest.mark.slow
 def test_jobs_whose_workers_never_report_end_the_campaign(
     tmp_path: Path, fake: Fake, unbroken
 ) -> None:
@@ -162,6 +166,7 @@ def started(file: Path, results: Path, n_results: int) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_a_killed_campaign_leaves_no_job_and_goes_on(tmp_path: Path, fake: Fake) -> None:
     file = campaign_file(tmp_path, MANY)
     run_here(file, tmp_path / "unbroken")
@@ -180,6 +185,7 @@ def test_a_killed_campaign_leaves_no_job_and_goes_on(tmp_path: Path, fake: Fake)
     assert found == contents(tmp_path / "unbroken")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "status", "told"),
     [("SIGINT", 130, "rebat: interrupted"), ("SIGTERM", 143, "rebat: terminated")],
@@ -196,6 +202,7 @@ def test_an_interrupted_campaign_cancels_its_jobs(
     assert not (tmp_path / "r" / KEYS).exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_between_two_outcomes_cancels_the_jobs_too(
     tmp_path: Path, fake: Fake, unbroken
 ) -> None:

@@ -34,6 +34,7 @@ def lost(number: int, reason: str) -> int:
     raise AssertionError(reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_outcomes_and_errors(executor: str) -> None:
     perform, two = EXECUTORS[executor], Resources(workers=2)

@@ -114,6 +114,7 @@ def seen(tab: Any) -> list[float]:
     return [view[name] for name in ("x0", "x1", "y0", "y1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pointing_tells_what_the_ledger_says(opened, timelines, width: int) -> None:
     tab = opened(explorer_page(timelines, "toy"), width)
@@ -131,6 +132,7 @@ def test_pointing_tells_what_the_ledger_says(opened, timelines, width: int) -> N
     assert words(tab, "gantt0", 3, 0).startswith("Node 0 failed")
 
 
+@pytest.mark.slow
 def test_who_took_a_victims_node_is_told(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy"))
     victims = [text for text in timelines[1].why if text.startswith("for ")]
@@ -142,6 +144,7 @@ def test_who_took_a_victims_node_is_told(opened, timelines) -> None:
     assert f"ended: stolen, its nodes taken {victims[0]}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_series_tell_their_values(opened, timelines, width: int) -> None:
     tab = opened(explorer_page(timelines, "toy"), width)
@@ -150,6 +153,7 @@ def test_the_series_tell_their_values(opened, timelines, width: int) -> None:
     assert [line.partition(":")[0] for line in text.splitlines()[1:]] == ["baseline", "sfsj"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_wider_than_the_screen(opened, timelines, width: int) -> None:
     tab = opened(explorer_page(timelines, "toy"), width)
@@ -162,6 +166,7 @@ def test_nothing_is_wider_than_the_screen(opened, timelines, width: int) -> None
             assert box["x"] + box["width"] <= width
 
 
+@pytest.mark.slow
 def test_wheel_drag_and_buttons_move_both_policies(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy"))
     whole = seen(tab)
@@ -187,6 +192,7 @@ def test_wheel_drag_and_buttons_move_both_policies(opened, timelines) -> None:
     assert seen(tab) == pytest.approx(whole)
 
 
+@pytest.mark.slow
 def test_moving_shows_what_is_drawn_already_and_stillness_draws_the_rest(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy", (6_000_000, 10_000_000)))
     before = tab.evaluate("explorer.frames")
@@ -200,6 +206,7 @@ def test_moving_shows_what_is_drawn_already_and_stillness_draws_the_rest(opened,
     tab.wait_for_function("explorer.drawn.dx === 1000", timeout=150)
 
 
+@pytest.mark.slow
 def test_a_box_is_zoomed_to(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy"))
     tab.get_by_role("button", name="Zoom to a box").click()
@@ -209,6 +216,7 @@ def test_a_box_is_zoomed_to(opened, timelines) -> None:
     assert seen(tab) == pytest.approx([4000, 12000, 1, 5], rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None:
     tab = opened(explorer_page(timelines, "toy"), width)
@@ -230,6 +238,7 @@ def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None
     assert tab.locator("#status").inner_text() == "There is no job no such job."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_tap_on_a_job_shows_its_stories(opened, timelines, width: int) -> None:
     """Only the first policy has a story, as only its run recorded plans."""
@@ -245,6 +254,7 @@ def test_a_tap_on_a_job_shows_its_stories(opened, timelines, width: int) -> None
     assert not any(line.startswith("sfsj: Job") for line in shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width: int) -> None:
     """The failed job waits under the first policy, and steals a node under the second."""
@@ -266,6 +276,7 @@ def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width:
     )
 
 
+@pytest.mark.slow
 def test_a_run_alone_or_the_same_run_twice_has_no_difference(opened, timelines) -> None:
     assert 'id="difference"' not in explorer_page(timelines[:1], "toy")
     again = timelines[0]._replace(name="again")
@@ -274,6 +285,7 @@ def test_a_run_alone_or_the_same_run_twice_has_no_difference(opened, timelines) 
     assert "make the same decisions" in tab.locator("#status").inner_text()
 
 
+@pytest.mark.slow
 def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
     """The test reads pixels within attempts, outages and free nodes."""
     tab = opened(explorer_page(timelines, "toy"))
@@ -300,6 +312,7 @@ def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
         assert colour(k, timeline.makespan_us / 1e6 - 0.5, 7.3)[3] in (0, 255)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_foreign_names_do_not_run(opened, timelines, width: int) -> None:
     n = len(timelines[0].job_id)
@@ -315,6 +328,7 @@ def test_foreign_names_do_not_run(opened, timelines, width: int) -> None:
     assert tab.title() == EVIL
 
 
+@pytest.mark.slow
 def test_a_tap_tells_on_a_phone(opened, timelines) -> None:
     tab = opened(explorer_page(timelines, "toy"), 412)
     x, y = spot(tab, "gantt0", 15, 3)

@@ -33,6 +33,7 @@ def test_so_many_series_have_so_many_colours(n: int) -> None:
     assert len({str(colour) for colour in colours(n)}) == n
 
 
+@pytest.mark.slow
 def test_fourteen_policies_have_fourteen_colours_in_the_picture(result: RunResult) -> None:
     figure = drawn(runs.flows_figure({f"p{n}": result.summary for n in range(14)}))
     bars = figure.axes[0].containers

@@ -62,6 +62,7 @@ def test_a_job_that_waits_forever_has_empty_panels() -> None:
 OPTIONS = ["run", "toy", "-p", "easy:detect=5s", "--failures", "toy"]
 
 
+@pytest.mark.slow
 def test_figures_of_runs_with_stages_include_the_time_line(tmp_path: Path) -> None:
     main([*OPTIONS, "--figures", "--out", str(tmp_path / "stages")])
     main([*OPTIONS, "--figures", "--flagship", "1", "--out", str(tmp_path / "first")])
@@ -93,6 +94,7 @@ def test_a_flagship_without_effect_is_refused(case: str, tmp_path: Path, capsys)
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_in_python(tmp_path: Path) -> None:
     result = rebat.run("toy", ["easy:detect=5"], failures=rebat.failures(file="toy"))
     largest = result.plot_flagship()

@@ -185,6 +185,7 @@ def test_a_victim_and_its_successor_share_nodes_where_they_are_linked(stealing: 
     assert any(shared) and shared.count(True) == sum(map(bool, common))
 
 
+@pytest.mark.slow
 def test_checkpoints_and_recoveries_are_within_their_attempts(stealing: Timeline) -> None:
     trace = trace_of(stealing)
     found = Counter((s.category, s.begin, s.end) for s in trace.slices if s.depth == 1)

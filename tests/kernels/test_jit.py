@@ -43,6 +43,7 @@ def told(code: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_is_cached_is_loaded_without_scipy_and_the_rest_compiled_as_ever() -> None:
     told(LOADS)  # compiles the kernels unless they are cached
@@ -87,12 +88,14 @@ def cached(compiled_once: Path, tmp_path: Path) -> Path:
     return shutil.copytree(compiled_once, tmp_path / "copy")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_was_compiled_is_found_in_a_copy_too(cached: Path) -> None:
     """Therefore the tests below compile again because of the damage, not because of the copy."""
     assert told(asks_of(cached)) == ["8 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_a_cache_of_another_version_is_written_anew(cached: Path) -> None:
     """The cache names a class that no longer exists, on which numba would stop with a traceback."""
@@ -124,6 +127,7 @@ def nothing(data: bytes) -> bytes:
     return b""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 @pytest.mark.parametrize("damage", [no_pickle, cut_off, one_bit, nothing])
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
@@ -139,6 +143,7 @@ def test_what_is_damaged_in_the_cache_is_compiled_anew(
     assert told(asks) == ["8 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_is_cached_goes_by_the_sources_of_all_kernels(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(KERNEL)
@@ -156,6 +161,7 @@ print(sum(mine.double.stats.cache_hits.values()), sum(mine.double.stats.cache_mi
     assert told(asks, "new") == ["0 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_a_kernel_is_compiled_once_for_constants_and_variables(tmp_path: Path) -> None:
     """Otherwise the loop would take twice the time to compile."""

@@ -92,6 +92,7 @@ def instance(rng: np.random.Generator, n_jobs: int, n_sizes: int) -> list[Row]:
     return rows
 
 
+@pytest.mark.slow
 def test_as_an_exact_solver() -> None:
     """Both agree on 2,000 random instances of up to 12 jobs with up to 5 sizes each."""
     rng = np.random.default_rng(7)

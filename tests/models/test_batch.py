@@ -62,6 +62,7 @@ def test_lists_are_for_policies_that_choose_among_boxes() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 7, 8])
 def test_short_jobs_end_before_the_first_failure(number: int) -> None:
     """Check item 6: the probability that a failure hits a job of a run is below 0.2 %.
@@ -75,6 +76,7 @@ def test_short_jobs_end_before_the_first_failure(number: int) -> None:
         assert len(result.starts_s) == 1000
 
 
+@pytest.mark.slow
 def test_jobs_of_8_hours_on_trace_8() -> None:
     """Check item 6."""
     for policy, which in EVERY:
@@ -87,6 +89,7 @@ def test_trace_8_at_48_hours() -> None:
     assert 52_300 < hours_of(8, 48, "faps", "all") < 53_700
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hours", "least", "most"), [(48, 0.43, 0.48), (72, 0.62, 0.68)])
 def test_the_gain_over_linear_on_trace_1(hours: int, least: float, most: float) -> None:
     """Check item 7: FAPS reduces the completion time by this share (mean over two seeds)."""
@@ -97,6 +100,7 @@ def test_the_gain_over_linear_on_trace_1(hours: int, least: float, most: float) 
     assert least < 1 - faps / linear < most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("hours", [48, 72])
 def test_the_more_boxes_there_are_the_better(number: int, hours: int) -> None:

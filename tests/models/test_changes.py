@@ -59,6 +59,7 @@ def test_switches_and_burn_in_are_found() -> None:
     assert trend(exposure, end_us).p < 1e-6
 
 
+@pytest.mark.slow
 def test_the_trend_test_has_its_level() -> None:
     """P-values of machines without a burn-in are uniform."""
     tests = (record("fleet:rate=30", 40, 100, seed)[1:] for seed in range(200))

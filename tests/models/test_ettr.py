@@ -63,6 +63,7 @@ def test_exact_ettr(case, exact, safe):
     assert round(ettr_safe_load(case), 6) == safe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [A, B, C, D])
 def test_exact_ettr_is_that_of_the_oracle(case):
     mean, error = ratio_with_error(lambda rng: one_job(case, 20_000, rng), 20)
@@ -193,6 +194,7 @@ def test_two_tiers():
     assert round(first, 4) == 0.9359
 
 
+@pytest.mark.slow
 def test_two_tiers_are_those_of_the_oracle():
     for detect_s, safe in ((0.0, True), (240.0, False), (0.0, False)):
         tiers = msgspec.structs.replace(ROW_11, detect_s=detect_s)

@@ -79,6 +79,7 @@ def test_events_are_drawn_no_further_than_they_are_looked_at(name: str) -> None:
     assert events == list(itertools.islice(law.events(400), 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("duration_s", [4_000.0, 40_000.0])
 def test_survival_is_the_share_of_nodes_that_were_up_all_along(name, duration_s) -> None:

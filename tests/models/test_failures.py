@@ -80,6 +80,7 @@ def test_every_model_alternates_and_is_decided_by_its_seed(model, mtbf, downtime
     assert events == generate_events(LAWS[model](mtbf, downtime), n, horizon_s=5000, seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_has_the_mtbf_asked_for(model):
     summary = describe_events(generate_events(LAWS[model](100, 50), 1000, horizon_s=1e6), 1000)

@@ -105,6 +105,7 @@ def test_events_alternate_and_files_keep_causes(tmp_path):
     assert {event.cause for event in events} == {"gpu", "software", None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.5, 0.7, 2.5])
 @pytest.mark.parametrize("repair", ["1s", "5d"])
 def test_weibull_lives_have_the_rate_from_the_beginning(shape, repair):
@@ -124,6 +125,7 @@ def test_weibull_lives_have_the_rate_from_the_beginning(shape, repair):
         assert abs(hits[interval] - expected) < 4 * (2 * expected) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.7, 2.0])
 def test_weibull_lives_have_the_shape(shape):
     """About 400 up times of each of 50 nodes follow scipy's Weibull distribution."""
@@ -147,6 +149,7 @@ def test_weibull_lives_have_the_shape(shape):
     )
 
 
+@pytest.mark.slow
 def test_first_lives_are_residual_lives():
     """The density of the first up time is the survival function divided by the mean up time."""
     shape, n_nodes = 0.7, 20_000

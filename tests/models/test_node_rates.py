@@ -192,6 +192,7 @@ def test_holm_of_a_textbook() -> None:
     assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
+@pytest.mark.slow
 def test_planted_lemons_are_listed() -> None:
     """Each of 10 lemons among 500 nodes fails 87 times on average, the other nodes 4 times."""
     false_alarms = 0
@@ -209,6 +210,7 @@ def test_planted_lemons_are_listed() -> None:
     assert false_alarms <= stats.binom.ppf(1 - 1e-4, 20, SIGNIFICANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "n_nodes", "days"),
     [

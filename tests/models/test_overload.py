@@ -44,6 +44,7 @@ def test_numbers_beyond_any_float_are_told_as_powers() -> None:
     assert told == ["10^4343", "8,103"]
 
 
+@pytest.mark.slow
 def test_the_estimate_is_what_simulations_need() -> None:
     """A job of 4 s on a node that fails every 2 s needs e^2 attempts (mean of 200 scenarios)."""
     counts = []

@@ -260,6 +260,7 @@ def test_a_node_may_lag_behind_by_more_chunks_than_are_kept() -> None:
     assert np.array_equal(dates_until(law, 60, horizon_s), dates_s(law, 60, 1, horizon_s))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_time() -> None:
     """32 nodes, some with twice the rate of others, use 10 chunks on average, then 80."""
     law = Exponential(1000.0, mean_sigma_s=200.0, downtime_s=1e-6)

@@ -160,6 +160,7 @@ def test_a_campaign_imports_it_itself(record: Path) -> None:
     assert sum(new.key != old.key for new, old in zip(changed, units, strict=True)) == 8
 
 
+@pytest.mark.slow
 def test_los_alamos_on_a_machine_eight_times_as_large() -> None:
     """Eight copies of 512 nodes fail eight times as often, except for outages cut or joined."""
     law = parse_law(f"record:file={beside(LANL)},format=lanl,system=20,map=rate")

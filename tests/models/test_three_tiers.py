@@ -230,6 +230,7 @@ LEVELS = Levels(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("interval_s", "counts"), [(200, (3, 4)), (100, (1, 5)), (300, (4, 1))])
 def test_the_closed_form_is_that_of_the_oracle(interval_s, counts) -> None:
     mean, error = ratio_with_error(

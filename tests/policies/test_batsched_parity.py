@@ -42,6 +42,7 @@ def test_equals_what_was_recorded_on_workloads_of_our_own(policy: str, name: str
     check_equal(read_jobs(recorded()[name][policy]), names("workloads", ".json")[name], policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("policy", VARIANTS)
 def test_equals_what_was_recorded_on_traces(policy: str, name: str) -> None:

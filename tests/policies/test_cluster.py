@@ -84,6 +84,7 @@ POLICIES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 @pytest.mark.parametrize("load", [0.5, 0.9])
 def test_a_day_is_the_oracles(policy: str, load: float) -> None:
@@ -118,6 +119,7 @@ def small_jobs(rng: random.Random, n_nodes: int, cores: int, mode: str) -> list[
     return sorted(jobs, key=lambda job: (job.submit_us, job.id))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(4))
 def test_small_machines_are_the_oracles(first: int) -> None:
     """Random wide jobs, jobs that cannot be checkpointed, several tiers, and both fits."""
@@ -152,6 +154,7 @@ def mixed(policy: str, load: int) -> float:
     return fmean(shares)
 
 
+@pytest.mark.slow
 def test_mixed_nodes_are_as_many_as_the_paper_has() -> None:
     """Figure 4: 53.5 % at 50 % load. Compaction reduces the share by 11.8 points; at 75 % load,
     by 10.8."""
@@ -161,6 +164,7 @@ def test_mixed_nodes_are_as_many_as_the_paper_has() -> None:
     assert 8 <= at_75 - mixed("compaction", 75) <= 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [25, 90])
 def test_compaction_never_raises_the_share_of_mixed_nodes(load: int) -> None:
     assert mixed("compaction", load) < mixed("cluster", load)

@@ -7,6 +7,8 @@ import csv
 import re
 from pathlib import Path
 
+import pytest
+
 from rebat.cli.main import main
 from rebat.core.jobs import Job
 from rebat.core.units import to_us
@@ -61,6 +63,7 @@ def test_it_drains_moves_shrinks_and_grows(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_over_the_wire_it_does_the_same(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     policy, port = example(tmp_path), free_port()

@@ -62,6 +62,7 @@ def test_a_fit_needs_a_history() -> None:
         staged(jobs, scenario(0)).run(preset(PREFIX + "fit"))
 
 
+@pytest.mark.slow
 def test_each_foresight_runs_and_knows_the_ages_of_nodes() -> None:
     """The choices differ. If all uptimes were 0, youngest and oldest nodes would be the same at
     first."""

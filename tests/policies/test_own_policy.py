@@ -140,6 +140,7 @@ def toy(chosen) -> RunResult:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", WRONG)
 def test_what_a_policy_does_wrong_is_told(case: str, tmp_path: Path) -> None:
     code, told = WRONG[case]

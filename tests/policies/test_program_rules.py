@@ -48,6 +48,7 @@ RECORDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", RECORDED)
 def test_a_real_month_equals_the_recorded_run_job_for_job(shared, policy: str) -> None:
     """Each of 5,321 jobs has the same number of attempts as in the authors' own run.

@@ -105,6 +105,7 @@ def test_the_engine_gives_the_kernels_schedule(
         assert start_dates(result) == want, rule
 
 
+@pytest.mark.slow
 def test_the_engine_gives_the_recorded_makespans() -> None:
     """One scenario of each recorded job set, with all heuristics and rules, and both meanings of
     m = 1."""

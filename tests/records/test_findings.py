@@ -77,6 +77,7 @@ COMMANDS = {
 PAGES = {"calibrate": "c/calibration.md", "advise": "a/advice.md"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_repeats_the_findings(
     command: str, site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,7 @@ def check(report: Report) -> None:
         assert own or about or not picture.intervals, picture.title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_with_one_seed_no_caption_promises_intervals(name: str, tmp_path: Path) -> None:
     report = report_of(name, 1, tmp_path)
@@ -107,6 +108,7 @@ def test_with_one_seed_no_caption_promises_intervals(name: str, tmp_path: Path) 
     assert all((few in page(report)) == bool(report.judgements) for page in (html, markdown))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESULTS)
 def test_captions_mention_the_intervals_that_there_are(name: str, tmp_path: Path) -> None:
     """A mean needs five seeds, a median six."""

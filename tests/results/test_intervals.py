@@ -46,6 +46,7 @@ def test_agrees_with_a_bootstrap_worked_out_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx(ends, abs=0.004)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
 def test_95_of_100_intervals_over_30_seeds_contain_the_truth(shape: str) -> None:
     rng = np.random.default_rng(11)
@@ -54,6 +55,7 @@ def test_95_of_100_intervals_over_30_seeds_contain_the_truth(shape: str) -> None
     assert 0.92 <= np.mean(contained) <= 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 9])
 def test_95_of_100_intervals_of_few_normal_values_contain_the_truth(n: int) -> None:
     """Student's t is exact for normal values; bootstrap intervals of five contain it in 83 %."""
@@ -70,6 +72,7 @@ def test_intervals_of_medians_contain_the_truth_for_any_distribution(n: int) -> 
     assert np.mean(contained) >= 0.945
 
 
+@pytest.mark.slow
 def test_joint_intervals_contain_all_their_means() -> None:
     rng = np.random.default_rng(8)
     contained = [
@@ -91,6 +94,7 @@ def test_students_interval_worked_out_by_hand() -> None:
     assert joint.high == pytest.approx(3 + half * 4.604095 / 2.776445, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 30])
 def test_95_of_100_further_values_lie_in_the_range_of_single_values(n: int) -> None:
     rng = np.random.default_rng(2)

@@ -41,6 +41,7 @@ def test_of_a_mean_of_more_values_is_nearly_scipys(n: int) -> None:
     assert (mine.low, mine.high) == pytest.approx((scipys.low, scipys.high), abs=0.1 * scipys.width)
 
 
+@pytest.mark.slow
 def test_nine_of_ten_intervals_of_a_deviation_contain_the_truth() -> None:
     rng = np.random.default_rng(4)
     contained = [of(rng.normal(0, 1, 30), np.std).contains(1.0) for _ in range(300)]  # type: ignore[union-attr, arg-type]

@@ -34,6 +34,7 @@ def test_random_runs_have_equal_records() -> None:
     assert "'steals'" in done.stdout and "'holds'" in done.stdout
 
 
+@pytest.mark.slow
 def test_arrays_that_are_too_small_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation goes on with larger arrays, or starts again, with the same records."""
     workload, policies = synthetic(0, 100), ("baseline", "easy-sfsj", "h113", "batsched-easy")
@@ -62,6 +63,7 @@ def test_arrays_that_are_too_small_grow(monkeypatch: pytest.MonkeyPatch) -> None
     assert outcomes >= {columns.DONE, columns.MORE_EVENTS, columns.LARGER_ROOM}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [[], ["--begin", "2h"]])
 def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path) -> None:
     """Compiled. The first of these runs compiles the loop."""

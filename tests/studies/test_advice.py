@@ -160,6 +160,7 @@ def test_few_seeds_with_a_change_give_no_interval() -> None:
     assert not replies[3].answered and replies[3].figures[0].low is None
 
 
+@pytest.mark.slow
 def test_no_answer_without_intervals() -> None:
     of = site()
     few = made_up(of, range(4), lambda spec: noisy(spec, 120.0))
@@ -203,6 +204,7 @@ def command(tmp_path: Path, *more: str) -> list[str]:
     return ["advise", "toy", *options, "--out", str(tmp_path / "out"), *more]
 
 
+@pytest.mark.slow
 def test_the_command_writes_page_and_numbers_and_continues(tmp_path: Path, capsys) -> None:
     main(command(tmp_path, "--seeds", "5"))
     first = capsys.readouterr().out.splitlines()
@@ -220,6 +222,7 @@ def test_the_command_writes_page_and_numbers_and_continues(tmp_path: Path, capsy
     assert json.loads(capsys.readouterr().out) == record
 
 
+@pytest.mark.slow
 def test_short_time_gives_no_verdict_but_a_page(tmp_path: Path, capsys) -> None:
     main(command(tmp_path, "--minutes", "0.0001"))
     assert "No answer: 1 seed is too few" in capsys.readouterr().out
@@ -249,6 +252,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
         rebat.advise("toy", failures=rebat.failures(mtbf="1h"), out=tmp_path)
 
 
+@pytest.mark.slow
 def test_in_python(tmp_path: Path) -> None:
     failures = rebat.failures(mtbf="5min", downtime="5s")
     advice = rebat.advise("toy", failures=failures, most_seeds=5, out=tmp_path / "out", workers=1)
@@ -319,6 +323,7 @@ def test_a_table_of_checkpoints_describes_jobs_by_owner(tmp_path: Path) -> None:
     assert [profile.get("recovery_cost") for profile in profiles] == [200, 200, 200, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -381,6 +386,7 @@ def test_down_times_come_from_the_failure_record_if_the_schedule_has_none(
     assert site_of(workload, "easy", options, past=tmp_path / "past").recorded.down_h is None
 
 
+@pytest.mark.slow
 def test_the_first_answer_is_that_of_the_record(
     slurm: tuple[Path, Truth], tmp_path: Path, capsys
 ) -> None:

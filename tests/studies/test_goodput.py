@@ -34,6 +34,7 @@ ROWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS)
 def test_the_engine_has_the_exact_ettr(row):
     """The simulated ETTR is within three standard errors of the reference's number."""
@@ -67,6 +68,7 @@ ROW_11 = TrainingCase(
 )
 
 
+@pytest.mark.slow
 def test_two_tiers_on_the_engine():
     """Row 11 of the reference is 0.932953 if failures can occur during loads."""
     assert ROW_11.closed_ettr == pytest.approx(0.932953, abs=2e-6)
@@ -80,6 +82,7 @@ def test_two_tiers_on_the_engine():
     )
 
 
+@pytest.mark.slow
 def test_three_tiers_on_the_engine():
     law = failures_of(
         None, "fleet:rate=3.7887,causes=gpu=50+software=50,switch=8,switch_rate=8", None
@@ -97,6 +100,7 @@ def test_three_tiers_on_the_engine():
     assert case.closed_ettr > two.closed_ettr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["0", "4min"])
 def test_tiers_are_better_than_remote_storage_alone(stage):
     law = failures_of(None, "llama3", None)
@@ -132,6 +136,7 @@ def test_too_few_spares_make_the_job_wait():
     assert many.shares["waiting"] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", ["all", "job"])
 def test_which_nodes_fail_decides_the_ettr(failing):
     """With few spare nodes, the engine agrees with a slow simulation of the same assumption."""
@@ -155,6 +160,7 @@ def test_which_nodes_fail_decides_the_ettr(failing):
     assert (other.ettr > simulation.ettr + 0.03) == (failing == "all")
 
 
+@pytest.mark.slow
 def test_each_failure_hits_the_job_if_only_its_nodes_fail():
     law = failures_of(None, "fleet:rate=40,causes=gpu=3+host=1,software=host,lemons=0.05,rack=4,"
                       "rack_share=0.2,repair=uniform:1h:9h", None)  # fmt: skip
@@ -180,6 +186,7 @@ def test_the_text_states_what_decides_the_answer(capsys):
         assert "2 h on average (--repair 2h)" in text
 
 
+@pytest.mark.slow
 def test_the_page_has_one_number_per_case_and_other_seeds_per_point(tmp_path, monkeypatch):
     seeds: list[int] = []
 
@@ -216,6 +223,7 @@ def test_a_model_has_causes_and_stages_by_cause():
     assert simulated(of_model, runs=5, failures=10).failures > 20
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
     page = tmp_path / "page.html"
     words = ["goodput", "--nodes", "64", "--rate", "20", "--interval", "30min", "--runs", "5",
@@ -280,6 +288,7 @@ def test_a_job_that_practically_never_advances_is_not_simulated(options, tmp_pat
     assert first in page.read_text()
 
 
+@pytest.mark.slow
 def test_progress_counts_the_failures():
     of_row, _ = ROWS["B"]
     counts: list[tuple[int, int]] = []

@@ -25,6 +25,7 @@ def test_an_instant_in_several_messages_loses_nothing(first: int) -> None:
         play_split(Case(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", SEEDS)
 def test_messages_that_bring_nothing_change_nothing(first: int) -> None:
     for seed in range(first * EACH, (first + 1) * EACH):

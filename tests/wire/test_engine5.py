@@ -79,6 +79,7 @@ def test_presets_decide_the_same_behind_the_protocol(first: int) -> None:
             assert rows4(engine) == expected, (seed, case.policy, split)
 
 
+@pytest.mark.slow
 def test_jobs_that_fail_also_fail_after_an_interruption() -> None:
     """A scheduler of Batsim 5 can only register profiles that fail as sequences.
 

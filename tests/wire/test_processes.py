@@ -158,6 +158,7 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(
     assert b"SIMULATION_ENDS" in talk[-2].data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     [
@@ -187,6 +188,7 @@ def test_drains_tiers_and_compaction_are_the_same_over_the_wire(
     assert sum(metrics["node_states"].values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["dbes:react=replacement", "pra:react=replacement", "sa"])
 def test_resizes_and_failures_of_groups_are_the_same_over_the_wire(
     flexible_inputs, policy, tmp_path
@@ -203,6 +205,7 @@ def test_resizes_and_failures_of_groups_are_the_same_over_the_wire(
     assert states.count("REJECTED") > 10 and states.count("COMPLETED_KILLED") > 20
 
 
+@pytest.mark.slow
 def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
     port = free_port()
     with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
@@ -218,6 +221,7 @@ def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
     assert own_rows(tmp_path / "sim_jobs.csv") == expected
 
 
+@pytest.mark.slow
 def test_an_instant_is_told_in_pieces_where_that_is_asked_for(tmp_path) -> None:
     """Three jobs end together, in one message or in three; every job completes in both cases."""
     profiles = {"d": {"type": "delay", "delay": 9}}
@@ -261,6 +265,7 @@ def test_a_port_in_use_is_told() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_peer_killed_in_mid_conversation_ends_serve_with_its_record_intact(
     inputs, tmp_path
 ) -> None:
@@ -290,6 +295,7 @@ def wait_for(record: Path, lines: int = 40) -> None:
     raise AssertionError("the conversation did not get under way")
 
 
+@pytest.mark.slow
 def test_with_latency_a_decision_takes_effect_later(inputs, tmp_path) -> None:
     port = free_port()
     with process(*REBAT, "serve", "-p", "h212", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
@@ -304,6 +310,7 @@ def test_with_latency_a_decision_takes_effect_later(inputs, tmp_path) -> None:
     assert min(waits) == 0.00002
 
 
+@pytest.mark.slow
 def test_a_scheduler_killed_in_mid_conversation_ends_simulate(inputs, tmp_path) -> None:
     port, record = free_port(), tmp_path / "talk.jsonl"
     serve = [*REBAT, "serve", "-p", "sfsj", "--endpoint", f"tcp://127.0.0.1:{port}"]
@@ -399,6 +406,7 @@ def test_a_serve_that_is_ended_says_that_batsim_waits() -> None:
     assert "if it still runs, stop it with Ctrl-C or kill" in told.splitlines()[-2]
 
 
+@pytest.mark.slow
 def test_a_platform_with_another_number_of_hosts_is_told(tmp_path) -> None:
     """Batsim's first message names the workload file, but does not contain its nb_res."""
     write_workload(
@@ -429,6 +437,7 @@ COMPUTING = {"type": "parallel_homogeneous", "cpu": 2e9, "com": 0}
 COMPOSED = {"type": "composed", "repeat": 2, "seq": ["c"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "prefix"), [("4", "o_"), ("5", "o")])
 @pytest.mark.parametrize(("speed", "seconds"), [("100Mf", 20), (None, 2)])
 def test_jobs_compute_at_the_speed_of_the_platform(
@@ -491,6 +500,7 @@ def test_the_last_line_counts_rejected_jobs_with_the_first_reason() -> None:
     assert re.search(r"1 job rejected \(first: w0!7: .+\); decision time", told.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_strangers_on_the_port_neither_end_nor_wedge_a_simulation() -> None:
     port = free_port()
     with (
@@ -527,6 +537,7 @@ with zmq.Context() as context, context.socket(zmq.REQ) as peer:
 """
 
 
+@pytest.mark.slow
 def test_another_user_cannot_be_the_simulator() -> None:
     """This holds also if the other user connects first."""
     if os.getuid() != 0:
@@ -583,6 +594,7 @@ def test_nonsense_from_the_peer_ends_serve_with_one_line() -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_never_answers_is_told(inputs, tmp_path) -> None:
     done = subprocess.run(
         [*REBAT, "simulate", "-w", str(inputs / "w.json"), "-s",
@@ -607,6 +619,7 @@ def pybatsim(scheduler: str, port: int, *more: str):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @needs_pybatsim
 @pytest.mark.parametrize(
     ("scheduler", "failing"),
@@ -622,6 +635,7 @@ def test_pybatsims_own_schedulers_run_to_the_end(inputs, scheduler, failing, tmp
     assert all("COMPLETED" in row for row in rows[1:])
 
 
+@pytest.mark.slow
 @needs_pybatsim
 def test_rebat_inside_pybatsim_decides_the_same(inputs, tmp_path) -> None:
     path = subprocess.run(
@@ -649,6 +663,7 @@ def test_the_entry_point_of_pybatsim_4_is_declared() -> None:
     assert entry.value == "rebat.adapters.rebatScheduler:RebatScheduler"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("events", "warning"),
     [([], "ended without a job"), ([arrives("1")], "ended while 1 job ran and 0 waited")],

@@ -447,6 +447,7 @@ def like_batsim_4(file: Path) -> bytes:
     return "".join(f"{line}\n" for line in [header, *lines]).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["baseline", "sfsj", "h222", "batsched-easy"])
 def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp_path) -> None:
     failing = policy != "batsched-easy"
@@ -470,6 +471,7 @@ TIERS = ["peer=2s/31s@5min+remote=60s/62s@30min",
          "memory=1s/17s@5min+peer=5s/31s@10min+group=7s/41s@20min+remote=60s/62s@1h"]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TIERS)
 @pytest.mark.parametrize(
     ("policy", "init_s"), [("baseline", 0), ("sfsj", 0), ("training-swap", 30)]
@@ -509,6 +511,7 @@ def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(
     assert {tier.load_s + init_s for tier in tiers.all} <= loads
 
 
+@pytest.mark.slow
 def test_operations_and_files_in_batsim_5s_form(cluster_inputs, tmp_path) -> None:
     """Failures and operations are in two event files, an option of the policy in Batsim's text."""
     for name, group in (
@@ -576,6 +579,7 @@ def replying(port: int, frames: list[bytes]):
     context.term()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frames", "why"),
     [
@@ -608,6 +612,7 @@ def test_simulate_ends_with_one_line(inputs, tmp_path, frames, why) -> None:
     assert not (tmp_path / "schedule.json").exists()
 
 
+@pytest.mark.slow
 def test_a_text_that_is_no_json_has_no_effect(inputs, tmp_path) -> None:
     port = free_port()
     with process(*serve5("easy", port)) as server:

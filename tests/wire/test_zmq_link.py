@@ -75,6 +75,7 @@ def abort_after_connecting(endpoint: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=False)
 
 
+@pytest.mark.slow
 def test_a_peer_that_connects_and_ends_is_reported_soon() -> None:
     error, lines = served(abort_after_connecting, timeout_s=20)
     assert error.startswith("a peer closed its connection without a message. If it was Batsim,")
@@ -96,6 +97,7 @@ def test_the_next_peer_may_come_back() -> None:
     assert len(lines) == 1
 
 
+@pytest.mark.slow
 def test_port_scans_do_not_end_the_wait() -> None:
     def visits(endpoint: str) -> None:
         port = int(endpoint.rpartition(":")[2])
@@ -109,6 +111,7 @@ def test_port_scans_do_not_end_the_wait() -> None:
     assert lines == []
 
 
+@pytest.mark.slow
 def test_a_signal_just_before_the_wait_is_handled(monkeypatch) -> None:
     """The system call does not return for this signal, so the wait must look at it regularly."""
     waits = []

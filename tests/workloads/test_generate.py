@@ -28,6 +28,7 @@ TABLE_3 = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("month", sorted(PUBLISHED_MONTHS))
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_generated_month_has_the_published_numbers(month, seed):
@@ -43,6 +44,7 @@ def test_a_generated_month_has_the_published_numbers(month, seed):
     assert 0.98 * data.length_s < summary["span_s"] < data.length_s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("month", sorted(PUBLISHED_MONTHS))
 def test_walltimes_are_multiples_of_five_minutes_above_the_run_time(month):
     workload = mira_like(month, 0)
@@ -52,6 +54,7 @@ def test_walltimes_are_multiples_of_five_minutes_above_the_run_time(month):
     assert max(job.n_nodes for job in workload.jobs) == PUBLISHED_MONTHS[month].cap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_the_seed_decides(name):
     assert generator(name)(3) == generator(name)(3)
@@ -216,6 +219,7 @@ def _lag_1(values: np.ndarray) -> float:
     return float((off[1:] * off[:-1]).sum() / (off**2).sum())
 
 
+@pytest.mark.slow
 def test_sessions_make_successive_jobs_similar() -> None:
     """Mira's correlations from September to December 2018 are 0.39 to 0.47."""
     random = [_lag_1(_log_sizes("june-2017", seed)) for seed in range(3)]
@@ -236,6 +240,7 @@ def test_a_month_with_sessions_has_the_published_numbers_too(options: str) -> No
     assert submitted == sorted(submitted)
 
 
+@pytest.mark.slow
 def test_walltimes_follow_the_chosen_accuracy() -> None:
     """Only jobs above 1 h are compared, because exact walltimes are rounded up to 5 min."""
     for name, low, high in (("exact", 0.9, 1.0), ("mira", 0.4, 0.75), ("uniform", 0.4, 0.65)):

@@ -383,6 +383,7 @@ def test_mira_november_2018_is_the_authors_workload():
     assert found == expected
 
 
+@pytest.mark.slow
 @needs_traces
 @pytest.mark.parametrize(
     ("name", "options", "n_nodes", "n_jobs"),

@@ -117,6 +117,7 @@ def evidence(ran) -> Runs:
     return index_of(ran[1] / "results.parquet")
 
 
+@pytest.mark.slow
 def test_the_page_has_every_part(ran, tmp_path) -> None:
     for path in write_report(open_campaign(ran[0]), ran[1], tmp_path):
         text = path.read_text()

@@ -65,6 +65,7 @@ class Links(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_loads_nothing(report: Path) -> None:
     text = (report / "report" / "report.html").read_text()
     page = Links()
@@ -95,6 +96,7 @@ def test_tables_and_figures_name_the_papers(report: Path) -> None:
     assert " | SFSJ has a higher useful utilisation than Baseline |" in markdown
 
 
+@pytest.mark.slow
 def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
     runs = index_of(report / "results" / "results.parquet")
     notes = [picture.note for picture in pictures(runs)]
@@ -137,6 +139,7 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     assert not [*code.printed_pictures(runs, setting._replace(workload="one's own"))]
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_report(report: Path) -> None:
     campaign = open_campaign(report / "small.toml")
     write_report(campaign, report / "results", report / "again")
@@ -295,6 +298,7 @@ def test_gains_of_short_and_of_long_downtimes() -> None:
     assert (day.direction, day.number) == ("contradicted", pytest.approx(1.03))
 
 
+@pytest.mark.slow
 def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
     """Numbers in the explanations of contradicted claims equal those of the stored results."""
     months = RunIndex(simulations(FINDINGS / "differences/results.parquet", str))
@@ -377,6 +381,7 @@ OTHERWISE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_grids_that_differ_in_one_thing_stay_apart_and_say_so(what: str, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def evidence(ran) -> Runs:
     return index_of(ran[1] / "results.parquet")
 
 
+@pytest.mark.slow
 def test_a_workload_with_seeds_meets_the_failures_of_its_own(ran) -> None:
     specs = specs_of(open_campaign(ran[0]))
     failing = [spec for spec in specs if spec.scenario.failures]
@@ -112,6 +113,7 @@ def test_a_workload_with_seeds_meets_the_failures_of_its_own(ran) -> None:
         assert (spec.source.seed, spec.scenario.failures.seed) == (drawn, drawn)
 
 
+@pytest.mark.slow
 def test_the_page_has_claims_tables_choices_and_figures(ran, tmp_path) -> None:
     for path in write_report(open_campaign(ran[0]), ran[1], tmp_path):
         text = path.read_text()
@@ -351,6 +353,7 @@ def test_the_picture_of_it_says_what_happens() -> None:
         assert word in picture.svg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "runs", "malleable"), [("quick", 81, 5), ("full", 1_024, 2 * 12)])
 def test_shipped_campaigns_are_of_replacement(name: str, runs: int, malleable: int) -> None:
     campaign = open_campaign(ROOT / f"campaigns/replacement/{name}.toml")

@@ -85,6 +85,7 @@ def test_a_claim_on_what_was_not_played_is_not_judged(tmp_path: Path) -> None:
     assert not [claim for claim in found if "q-bar = 0.5" in claim or "increase with P" in claim]
 
 
+@pytest.mark.slow
 def test_the_two_best_rules_must_both_be_better(tmp_path: Path) -> None:
     claim = "R-SHELF-B: LPT and SPT are the two best rules"
     for rules, holds in ((("LPT", "SPT"), True), (("LPT", "LA"), False)):
@@ -106,6 +107,7 @@ def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_far_above_is_a_direction_and_the_published_value_a_size(tmp_path: Path) -> None:
     def ratio(heuristic, rule, kept, q, n_procs) -> float:
         return 1.5 if heuristic == "R-LIST-Q" else 1.0
@@ -115,6 +117,7 @@ def test_far_above_is_a_direction_and_the_published_value_a_size(tmp_path: Path)
     assert (one.number, one.direction, one.size) == (0.5, "holds", "outside")
 
 
+@pytest.mark.slow
 def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
     def ratio(heuristic, rule, kept, q, n_procs) -> float:
         return 1.6 if rule == "LA" else 1.1
@@ -126,6 +129,7 @@ def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_table_and_figure_says_its_unit_and_n(tmp_path: Path) -> None:
     drawn = evidence(tmp_path, q_is_stale, procs=(5000, 15_000, 20_000))
     shown = [

@@ -182,6 +182,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_makespan_of_half_a_day_can_be_interrupted(threads: int) -> None:
     made = subprocess.run(

@@ -52,6 +52,7 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, old, new, said) ->
     assert said in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_largest_seed_is_that_of_other_campaigns(tmp_path: Path) -> None:
     file = small(tmp_path, SMALL.replace("seed = 3", f"seed = {LARGEST_SEED}", 1))
     assert run_campaign(open_campaign(file), tmp_path / "r", executor="inline").ok == 8
@@ -121,6 +122,7 @@ def test_the_days_of_mira(shared: Path) -> None:
     assert min(day.sizes.min() for day in found) == 512
 
 
+@pytest.mark.slow
 def test_a_campaign_on_the_days_of_mira(tmp_path: Path, shared: Path) -> None:
     text = """
 units = "silent_errors/units.py"

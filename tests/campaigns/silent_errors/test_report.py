@@ -19,6 +19,7 @@ from rebat.shipped.campaigns.silent_errors.sets import PRINTED, PRINTED_FAILURES
 from tests.support.job_sets import means, small
 
 
+@pytest.mark.slow
 def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path, done) -> None:
     campaign, results = done
     page, text = (path.read_text() for path in write_report(campaign, results, tmp_path))

@@ -101,6 +101,7 @@ def test_a_second_start_plays_only_what_is_missing(tmp_path: Path, done) -> None
     assert contents(results) == contents(done[1])
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
     """The command is killed after its first result; the next one runs only the missing units."""
     file, results = (
@@ -142,6 +143,7 @@ def test_a_changed_file_plays_only_what_it_touches(tmp_path: Path, done) -> None
     assert n_run(run_here(small(tmp_path, renamed), results)[1]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, done, workers: int) -> None:
     status = run_campaign(open_campaign(small(tmp_path)), tmp_path / "r", workers=workers)
@@ -179,6 +181,7 @@ def call(verb: str, file: Path, results: Path, *more: str) -> str:
     return run.output
 
 
+@pytest.mark.slow
 def test_the_same_bytes_on_dask(tmp_path: Path, done) -> None:
     pytest.importorskip("distributed")
     opened = open_campaign(small(tmp_path))

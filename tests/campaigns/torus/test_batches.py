@@ -211,6 +211,7 @@ def law_of(spec: Batch | FailureHorizon) -> tuple[float, float]:
 # ---- the report
 
 
+@pytest.mark.slow
 def test_the_report(tmp_path: Path) -> None:
     """The report has every part, and is written with the same bytes again.
 

@@ -46,6 +46,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return campaign_of(tmp_path_factory.mktemp("partitions"), FILE)
 
 
+@pytest.mark.slow
 def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
     campaign = open_campaign(ran[0])
     for path in write_report(campaign, ran[1], tmp_path):
@@ -95,6 +96,7 @@ def test_owners_and_the_busiest_date_by_hand() -> None:
     assert owners(result.ledger, blocks, 8_000_000)[7] == FREE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quick", "full"])
 def test_shipped_campaigns_are_of_boxes(name: str) -> None:
     campaign = open_campaign(ROOT / f"campaigns/partitions/{name}.toml")

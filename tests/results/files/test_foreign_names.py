@@ -70,6 +70,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_no_file_of_ours_holds_a_formula(out: Path) -> None:
     ours = [path for path in out.rglob("*.csv") if path.name not in ("jobs.csv", "schedule.csv")]
     assert {"rebat_users.csv", "rebat_queues.csv", "rebat_jobs.csv"} <= {p.name for p in ours}

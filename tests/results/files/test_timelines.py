@@ -58,6 +58,7 @@ def summary_policy(folder: Path) -> str:
     return str(json.loads((folder / "summary.json").read_text())["policy"])
 
 
+@pytest.mark.slow
 def test_checkpoints_that_are_told_explain_what_failures_left(tmp_path: Path) -> None:
     """A failed attempt keeps its progress up to its last complete checkpoint."""
     hit = 0

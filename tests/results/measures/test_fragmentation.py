@@ -86,6 +86,7 @@ def test_people_and_campaigns_see_it() -> None:
     assert {"fragmentation_blocked_share", "fragmentation_box_waste"} <= table
 
 
+@pytest.mark.slow
 def test_a_month_is_measured_in_no_time() -> None:
     """The limit is 50 ms for 5,300 attempts; this month has 4,024 jobs, and more after failures."""
     jobs = mira_like("march-2018", 0)

@@ -223,6 +223,7 @@ def test_recorded_outputs_of_batsim(name: str) -> None:
     assert [ids[finding.line] for finding in findings] == ON_DEAD_NODES.get(name, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["kth-sp2-2000", "kth-sp2-2000-int", "sdsc-blue-3000", "mira-2018-11"])  # noqa: E501  # fmt: skip
 @pytest.mark.parametrize("variant", VARIANTS.values())
 def test_runs_of_batsim_and_batsched_on_traces(workload: str, variant: str) -> None:

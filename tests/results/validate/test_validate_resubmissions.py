@@ -326,6 +326,7 @@ CHANGES: dict[str, Callable[[Row], Iterator[Row]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_changed_cell_of_a_resubmission_is_found(tmp_path, policy: str, change: str) -> None:
