@@ -13,7 +13,7 @@ PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline and SFSJ"
 	@echo "make toy    the toy example of the node-stealing paper, with its Gantt chart"
-	@echo "make test   the tests of every part, in a few minutes"
+	@echo "make test   the fast tests of every part"
 	@echo "make test-all   all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in build/site"

@@ -82,6 +82,7 @@ def assert_same(by_command: Path, by_library: Path) -> None:
 # ---- the same as the command line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "given"),
     [

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from rebat.campaign.opening import open_campaign
+from rebat.campaign.opening import Campaign, open_campaign
 from rebat.results.intervals import FEWEST
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,12 @@ DURATION = re.compile(
     r"((less than|under|about|half|some|few|one|two|five|six|nine|\d+) (a |an )?"
     r"|[Mm]inutes on |[Hh]ours on )(half )?(seconds?|minutes?|hours?|cores?)\b(?! of)",
 )
+
+
+@cache
+def opened(name: str) -> Campaign:
+    """Open a campaign once. This generates its workloads, which takes seconds for some campaigns."""
+    return open_campaign(CAMPAIGNS / f"{name}.toml")
 
 
 def counts() -> dict[str, int]:
@@ -39,7 +46,7 @@ def test_the_table_has_every_campaign() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(counts().keys() - NEEDS_FILES))
 def test_the_table_says_how_many_runs_there_are(name: str) -> None:
-    assert len(open_campaign(CAMPAIGNS / f"{name}.toml").distinct) == counts()[name]
+    assert len(opened(name).distinct) == counts()[name]
 
 
 @pytest.mark.slow
@@ -49,7 +56,7 @@ def test_the_table_says_how_many_runs_there_are(name: str) -> None:
 def test_quick_campaigns_have_enough_seeds_for_verdicts(name: str) -> None:
     """The samples are seeds, generated workloads or job sets."""
     samples: dict[tuple[str, ...], set[object]] = {}
-    for unit in open_campaign(CAMPAIGNS / f"{name}.toml").units:
+    for unit in opened(name).units:
         labels = dict(unit.labels)
         workload, _, draw = str(labels.pop("workload", "")).partition("#")
         sample = labels.pop("seed"), draw, labels.pop("set", None)

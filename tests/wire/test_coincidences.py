@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.amount import few
 from tests.support.coincidences import Case, play, play_noisy, play_split
 
 SEEDS = range(8)
-EACH = 40
+EACH = few(40)
 
 
 @pytest.mark.parametrize("first", SEEDS)
