@@ -9,15 +9,18 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from rebat.policies.presets import scheduler
 from rebat.sim import choose
 from tests.support.amount import AMOUNT, LEFT_OUT, few
 from tests.support.recordings import ABSENT, SHARED, beside
+from tests.support.scenarios import machine
 
 settings.register_profile("rebat", deadline=None, max_examples=few(100))  # kernels may compile
 settings.load_profile("rebat")
@@ -72,6 +75,7 @@ LEFT: set[str] = set()
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests, or in the rest of the suite what the fast part runs completely."""
+    items[:] = [item for item in items if not is_repeated(item)]
     if AMOUNT == "all":
         return
     left = [item for item in items if is_slow(item) == (AMOUNT == "fast")]
@@ -79,6 +83,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in left if not item.get_closest_marker("hypothesis")]
     LEFT.update(item.nodeid for item in left)
     items[:] = [item for item in items if item.nodeid not in LEFT]
+
+
+def is_repeated(item: pytest.Item) -> bool:
+    """Whether a test runs on the reference, although it is the one for the compiled loop."""
+    values = item.callspec.params if hasattr(item, "callspec") else {}
+    policy = values.get("policy")
+    return values.get("both_ways") == "loop" and isinstance(policy, str) and not on_loop(policy)
+
+
+@cache
+def on_loop(policy: str) -> bool:
+    """Whether the loop covers a policy, at least for rigid jobs."""
+    return choose.covers(machine(4, (1, 1)), scheduler(policy))
 
 
 def is_slow(item: pytest.Item) -> bool:

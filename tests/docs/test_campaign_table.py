@@ -27,7 +27,7 @@ DURATION = re.compile(
 
 @cache
 def opened(name: str) -> Campaign:
-    """Open a campaign once. This generates its workloads, which takes seconds for some campaigns."""
+    """Open a campaign once. Some take seconds, because they generate workloads."""
     return open_campaign(CAMPAIGNS / f"{name}.toml")
 
 
