@@ -73,6 +73,7 @@ LEFT: set[str] = set()
 """The tests that were left out, also by worker processes of pytest-xdist."""
 
 
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow tests, or in the rest of the suite what the fast part runs completely."""
     items[:] = [item for item in items if not is_repeated(item)]
