@@ -7,9 +7,11 @@ Only code that releases the interpreter lock, like the compiled loop, runs at th
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
+from queue import SimpleQueue
+from typing import Any
 
 from rebat.core.errors import RebatError
 from rebat.executors.processes import on_processes
@@ -23,19 +25,29 @@ def on_threads(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
     """Yield outcomes as they complete. When closed, wait for the tasks that have begun."""
-    waiting, running = iter(tasks), set[Future[R]]()
+    waiting, running = iter(tasks), 0
+    # An interrupt within `concurrent.futures.wait` can leave the lock of a future acquired.
+    ended = SimpleQueue[tuple[Any, BaseException | None]]()
+
+    def perform(task: T) -> None:
+        try:
+            ended.put((work(task), None))
+        except BaseException as error:
+            ended.put((None, error))
+
     pool = ThreadPoolExecutor(max(1, resources.workers), "rebat")
     try:
         while True:
-            for task in islice(waiting, AHEAD * resources.workers - len(running)):
-                running.add(pool.submit(work, task))
+            for task in islice(waiting, AHEAD * resources.workers - running):
+                pool.submit(perform, task)
+                running += 1
             if not running:
                 break
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                if error := future.exception():
-                    raise RebatError(reason(error))
-                yield future.result()
+            outcome, error = ended.get()
+            running -= 1
+            if error:
+                raise RebatError(reason(error))
+            yield outcome
     finally:
         pool.shutdown(cancel_futures=True)
 
