@@ -8,6 +8,8 @@ import pytest
 from tests.support.amount import few
 from tests.support.restless import play, play_noisy
 
+pytestmark = pytest.mark.sampled
+
 EACH = few(150)
 
 

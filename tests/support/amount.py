@@ -9,10 +9,10 @@ AMOUNT = os.environ.get("REBAT_TESTS", "fast")
 """``fast``: no slow tests, and a tenth of all random cases. ``all``: everything. ``rest``: the slow
 tests and all random cases."""
 
-LEFT_OUT = "make test-all"
-"""Command that runs what the fast suite leaves out."""
-
 
 def few(cases: int) -> int:
-    """Return the number of random cases of a test that has ``cases`` in the whole suite."""
+    """Return the number of random cases of a test that has ``cases`` in the whole suite.
+
+    Tests that are not of Hypothesis need the mark ``sampled``.
+    """
     return max(3, cases // 10) if AMOUNT == "fast" else cases

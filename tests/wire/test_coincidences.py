@@ -11,6 +11,8 @@ from tests.support.amount import few
 from tests.support.coincidences import Case, play, play_noisy, play_split
 
 SEEDS = range(8)
+pytestmark = pytest.mark.sampled
+
 EACH = few(40)
 
 

@@ -27,6 +27,7 @@ from rebat.sim.choose import covers, how_of, ready
 
 OFFSET_S = 60.0
 """Time in seconds that is added to a wait before its logarithm is computed."""
+
 LATE = 0.1
 """Share of a failure record by which the submissions must be longer, for a note."""
 
