@@ -176,6 +176,7 @@ class Store:
         self.bad: list[DamagedLine] = []
         """The damaged lines as of the last `refresh`."""
         self._lines: dict[str, Line] | None = None
+        self._stamp: list[tuple[str, int, int, int]] = []
 
     @property
     def lines(self) -> dict[str, Line]:
@@ -210,20 +211,21 @@ class Store:
         return msgspec.structs.replace(msgspec.json.decode(text, type=UnitResult), sha256="")
 
     def refresh(self) -> None:
-        """Read all files again.
+        """If files changed, read all files again.
 
         A line in the file of a process is newer than a line in ``results.jsonl``, which is read
         last: `merge` writes to this file before it removes the others, so that no result is missed.
         """
-        self._lines, self.bad = {}, []
-        newer: set[str] = set()
-        for path in self._files():
-            if path.name == RESULTS:
-                newer = set(self._lines)
+        files = self._files()
+        stamp = [(path.name, *_version(path)) for path in files]
+        if self._lines is not None and stamp == self._stamp:
+            return
+        self._lines, self.bad, self._stamp = {}, [], stamp
+        for path in files:
             with suppress(FileNotFoundError):
                 for key, line in self._indexed(path):
                     present = self._lines.get(key)
-                    if key not in newer and (present is None or present.status == "failed"):
+                    if present is None or (path.name != RESULTS and present.status == "failed"):
                         self._lines[key] = line
 
     def _files(self) -> list[Path]:
@@ -247,15 +249,9 @@ class Store:
     def states(self, units: Sequence[Unit]) -> dict[str, State]:
         """Return the state of each distinct unit by its key."""
         self.refresh()
-        bad = {line.key for line in self.bad}
-        return {
-            key: self.lines[key].status
-            if key in self.lines
-            else "damaged"
-            if key in bad
-            else "missing"
-            for key in (unit.key for unit in units)
-        }
+        states: dict[str | None, State] = {line.key: "damaged" for line in self.bad}
+        states |= {key: line.status for key, line in self.lines.items()}
+        return {unit.key: states.get(unit.key, "missing") for unit in units}
 
     def damaged(self, states: Mapping[str, State]) -> list[str]:
         """Return the positions of damaged results of these units, and of unreadable lines."""
@@ -371,3 +367,12 @@ class Store:
         overview = msgspec.structs.asdict(owner) | facts
         text = msgspec.json.format(msgspec.json.encode(overview), indent=1).decode()
         write_text(self.folder / OVERVIEW, text + "\n")
+
+
+def _version(path: Path) -> tuple[int, int, int]:
+    """Return numbers that change when a file is replaced, edited or longer."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0, 0
+    return status.st_ino, status.st_size, status.st_mtime_ns
