@@ -45,11 +45,11 @@ def write_report(
         raise _without_results(campaign, store, results)
     with as_pdf() if figures else nullcontext() as pdfs:
         extras = {kind: _extras(campaign, kind) for kind in kinds}
-    unfinished = store.status(campaign.units).unfinished
-    code = code_of({kind: campaign.kinds[kind] for kind in kinds})
-    data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title, code)
-    write_with_data(store.folder / TABLE, data, folder / TABLE)
-    return _pages(folder / TABLE, data, campaign.kinds, folder, pdfs)
+        unfinished = store.status(campaign.units).unfinished
+        code = code_of({kind: campaign.kinds[kind] for kind in kinds})
+        data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title, code)
+        write_with_data(store.folder / TABLE, data, folder / TABLE)
+        return _pages(folder / TABLE, data, campaign.kinds, folder, pdfs)
 
 
 def _without_results(campaign: Campaign, store: Store, results: Path) -> InputError:
@@ -82,11 +82,13 @@ def write_pages(
         if own:
             expected = "the file of this campaign as well"
             raise InputError(f"the report needs {', '.join(own)}", str(table), expected)
-        return _pages(table, data, kinds_of(data.code, None), folder, {} if figures else None)
-    if not own:
+        kinds = kinds_of(data.code, None)
+    elif own:
+        kinds = kinds_of(read_tables(file), file.parent)
+    else:
         raise InputError("has no effect with --from", "FILE")
-    kinds = kinds_of(read_tables(file), file.parent)
-    return _pages(table, data, kinds, folder, {} if figures else None)
+    with as_pdf() if figures else nullcontext() as pdfs:
+        return _pages(table, data, kinds, folder, pdfs)
 
 
 def _pages(
@@ -96,14 +98,13 @@ def _pages(
     folder: Path,
     pdfs: Mapping[str, bytes] | None,
 ) -> list[Path]:
-    """Write a page per kind, and the figures if there is a mapping of PDFs drawn earlier."""
+    """Write a page per kind, and the figures if ``pdfs`` collects them (see `canvas.as_pdf`)."""
     paths = []
     for kind, extras in data.kinds.items():
         if kind not in kinds:
             raise unknown_name("kind", kind, kinds).at(str(table))
         facts: Any = decoded(extras, kinds[kind].extras, table)
-        with as_pdf() if pdfs is not None else nullcontext() as drawn:
-            report = kinds[kind].report(table, facts, data.provenance)
+        report = kinds[kind].report(table, facts, data.provenance)
         report = msgspec.structs.replace(
             report,
             title=_title(report, data.title),
@@ -114,9 +115,9 @@ def _pages(
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
-        if drawn is not None:
+        if pdfs is not None:
             names = "figure" if len(data.kinds) == 1 else f"{kind}-figure"
-            paths += _figures(report, {**(pdfs or {}), **drawn}, folder / "figures" / names)
+            paths += _figures(report, pdfs, folder / "figures" / names)
     return paths
 
 

@@ -70,9 +70,10 @@ class Index(Generic[Where, Case]):
         self._runs: dict[Where, Runs[Case]] = {}
         self._derived = derived
         for where, case, metric, of, seed, value in rows:
-            if where not in self._runs:
-                self._runs[where] = Runs()
-            self._runs[where].add(seed, case, [(metric, of or None, float(value))])
+            runs = self._runs.get(where)
+            if runs is None:
+                runs = self._runs[where] = Runs()
+            runs.add(seed, case, [(metric, of or None, float(value))])
         self.settings = list(self._runs)
 
     def rows(self) -> Iterator[Row[Where, Case]]:
