@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from rebat.api.checks import in_python, keyword, lists
+from rebat.api.checks import UsedOptions, check_options, error_at, in_python, keyword, lists
 from rebat.api.result import Plot
 from rebat.api.workloads import LoadedWorkload, as_file, load_workload
 from rebat.campaign.grid import CheckpointIn, FailuresIn, GridIn
@@ -21,8 +23,10 @@ from rebat.campaign.run import run_campaign
 from rebat.campaign.store import TABLE, Store
 from rebat.campaign.tables import failures as failed_units
 from rebat.console.progress import campaign_bar
-from rebat.core.errors import InputError, PolicyError, unknown_name
+from rebat.core.errors import InputError, PolicyError, short, unknown_name
 from rebat.core.jobs import Workload
+from rebat.core.units import exact, parse_duration
+from rebat.models.failures.laws import name_of
 from rebat.models.failures.laws import parameters as parameters_of_law
 from rebat.report.runs_index import (
     RunIndex,
@@ -32,10 +36,13 @@ from rebat.report.runs_index import (
     options_of,
     simulations,
     sweeps,
+    without,
 )
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
-from rebat.runs.scenario import OPTIONS
+from rebat.results.comparison import Runs, Winner, change_text, winner
+from rebat.results.metric import Name
+from rebat.runs.scenario import OPTIONS, Conditions, ScenarioOptions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,8 +51,7 @@ FILE = Path("sweep.toml")
 """Name of the campaign file in the results of a sweep."""
 
 _CHECKPOINT = {
-    **{name: option.extra["key"] for name, option in OPTIONS.items() if "key" in option.extra},
-    "checkpoint_mtbf": "mtbf",
+    name: option.extra["key"] for name, option in OPTIONS.items() if "key" in option.extra
 }
 """Keys of ``[grid.checkpoint]`` for the parameters of checkpoints."""
 
@@ -55,6 +61,10 @@ _GRID = tuple(
     if name not in ("name", "workloads", "policies", "sweep", "failures", "checkpoint")
 )
 _FAILURES = tuple(name for name in FailuresIn.__struct_fields__ if name not in ("law", "seeds"))
+
+
+FORMS = ("png", "svg", "pdf")
+"""Formats of the pictures of a sweep."""
 
 
 class SweepResult:
@@ -149,6 +159,114 @@ class SweepResult:
             )
         figure = lines_figure(drawn, items[0].title, items[0].is_time)
         return Plot(figure, f"metrics over {items[0].title}")
+
+    def winners(self, metric: str | None = None, over: Sequence[str] = ()) -> DataFrame:
+        """Return the best policy for each pair of values of two parameters.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Name as in ``means`` (default: useful utilisation).
+        over : sequence of str
+            The two parameters (default: the first two of ``axes``).
+
+        Returns
+        -------
+        DataFrame
+            Columns: the two parameters, ``winner``, ``second`` (the second best policy), ``lead``
+            (improvement of the winner over the second, as a share), ``low`` and ``high`` (its
+            interval, NaN with fewer than five seeds), ``decided`` (whether the interval excludes
+            0 and both policies had comparable work), ``n`` (number of seeds).
+        """
+        import pandas as pd
+
+        x, y = self._pair(over)
+        rows = [
+            (*at, best.policy, best.second, lead.mean, lead.low, lead.high, best.decided, lead.n)
+            for at, best in self._cells(self._metric(metric), x, y).items()
+            for lead in [best.lead]
+        ]
+        names = [x, y, "winner", "second", "lead", "low", "high", "decided", "n"]
+        return pd.DataFrame(rows, columns=names).astype({"low": float, "high": float})
+
+    def map(self, metric: str | None = None, over: Sequence[str] = ()) -> Plot:
+        """Plot ``winners``: the colour is the best policy, the opacity its lead.
+
+        Cells that are not decided are hatched. The numbers are leads in per cent.
+        """
+        from rebat.figures.winner_map import Axis, winner_map
+
+        x, y = self._pair(over)
+        name = self._metric(metric)
+        cells = self._cells(name, x, y)
+        across, up = (
+            Axis(item.title, sorted({at[place] for at in cells}), item.is_time)
+            for place, item in enumerate(self._over(axis)[0] for axis in (x, y))
+        )
+        title = f"best policy by {row_of(name[0]).title.strip()}, lead over the second in %"
+        policies = list(dict.fromkeys(without(without(p, x), y) for p in self.policies))
+        return Plot(winner_map(cells, across, up, policies, title), f"{title}, over {x} and {y}")
+
+    def verdict(self, metric: str | None = None) -> str:
+        """Return a sentence: how often each policy is best, and the largest lead."""
+        name = self._metric(metric)
+        if len(self.axes) != 2:
+            return f"{len(self._runs.settings)} scenarios, {len(self.policies)} policies"
+        x, y = self._pair(())
+        cells = self._cells(name, x, y)
+        if not cells:
+            return f"no combination has two policies with a value of {name[0]}"
+        decided = {at: best for at, best in cells.items() if best.decided}
+        counts = Counter(best.policy for best in decided.values()).most_common()
+        parts = [f"{policy} is best in {n} of {len(cells)} combinations" for policy, n in counts]
+        parts.append(f"{len(cells) - len(decided)} are not decided")
+        text = f"by {row_of(name[0]).title.strip()}: {', '.join(parts)}"
+        if decided:
+            at = max(decided, key=lambda cell: decided[cell].lead.mean)
+            lead = change_text(decided[at].lead.minus(-1.0))
+            where = ", ".join(
+                f"{axis} {exact(value) if self._over(axis)[0].is_time else f'{value:g}'}"
+                for axis, value in zip((x, y), at, strict=True)
+            )
+            text += f"\nlargest lead: {decided[at].policy}, {lead}, at {where}"
+        return text
+
+    def _metric(self, text: str | None) -> Name:
+        """Return a metric by its name. If it is measured by size class, the default is all jobs."""
+        name, of = _metric(text or VERDICT[0][0])
+        return name, of or ("all" if row_of(name).by_class else None)
+
+    def _pair(self, over: Sequence[str]) -> tuple[str, str]:
+        chosen = tuple(over or self.axes[:2])
+        if len({*chosen}) != 2:
+            raise InputError(f"is {short(list(over or self.axes))}", "over", "two parameters")
+        for name in chosen:
+            self._over(name)
+        for name in self.axes:
+            if name not in chosen:
+                raise InputError(f"{name} has several values", "over", "a sweep of two parameters")
+        return chosen[0], chosen[1]
+
+    def _cells(self, name: Name, x: str, y: str) -> dict[tuple[Any, Any], Winner]:
+        """Return the winners for all pairs of values. Omit pairs without two policies."""
+        if not row_of(name[0]).better:
+            raise InputError("no value is better than another", name[0], VERDICT[0][0])
+        at = {
+            (setting, case): numbers_of(setting.scenario) | options_of(case)
+            for setting in self._runs.settings
+            for case in self._runs.cases(setting)
+        }
+        every = {
+            axis: {of[axis] for of in at.values() if of.get(axis) is not None} for axis in (x, y)
+        }
+        cells: dict[tuple[Any, Any], Runs[str]] = {}
+        for (setting, case), of in at.items():
+            values = [every[n] if of.get(n) is None else [of[n]] for n in (x, y)]
+            for cell in itertools.product(values[0], values[1]):
+                runs = cells.setdefault(cell, Runs())
+                runs.take(without(without(case, x), y), self._runs.runs(setting), case)
+        best = {cell: winner(runs, name) for cell, runs in sorted(cells.items())}
+        return {cell: of for cell, of in best.items() if of is not None}
 
     def _over(self, over: str | None) -> list[SweptRuns]:
         if over is not None and over not in self.axes:
@@ -246,6 +364,91 @@ def sweep(
     if not result.axes:
         raise InputError("no parameter has several values", expected="mtbf=['1h', '3h'], ...")
     return result
+
+
+def values_of(text: str) -> tuple[str, list[Any]]:
+    """Return the name and the values of ``--over``.
+
+    >>> values_of("mtbf=15min..4h:3"), values_of("spares=0..8:3"), values_of("load=0.8,1,1.2")
+    (('mtbf', [900.0, 3600.0, 14400.0]), ('spares', [0, 4, 8]), ('load', [0.8, 1.0, 1.2]))
+    """
+    name, equals, listed = text.partition("=")
+    span = re.fullmatch(r"(.+)\.\.(.+):(\d+)", listed)
+    expected = "NAME=LOW..HIGH:N or NAME=VALUE,VALUE,..."
+    name = name.strip().replace("-", "_")
+    if not equals or not name or not listed:
+        raise InputError(f"is {short(text)}", "--over", expected)
+    with error_at("--over"):
+        if span is None:
+            return name, [_value(each) for each in listed.split(",")]
+        low, high, n = _value(span[1]), _value(span[2]), int(span[3])
+        if not low < high or n < 2:
+            raise InputError(f"is {short(text)}", expected=f"{expected}, LOW below HIGH, N above 1")
+        if span[1][-1].isalpha():
+            return name, [_rounded(low * (high / low) ** (k / (n - 1))) for k in range(n)]
+        steps = [low + (high - low) * k / (n - 1) for k in range(n)]
+        whole = isinstance(low, int) and isinstance(high, int)
+        return name, list(dict.fromkeys(round(v) if whole else round(v, 9) for v in steps))
+
+
+def _value(text: str) -> Any:
+    """Return a number, or a duration in seconds."""
+    text = text.strip()
+    if text[-1:].isalpha():
+        return parse_duration(text)
+    try:
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise InputError(f"{short(text)} is not a number", expected="like 5, 0.5 or 5min") from None
+
+
+def _rounded(seconds: float) -> float:
+    """Round a duration of at least a minute to whole seconds."""
+    return float(round(seconds)) if seconds >= 60 else round(seconds, 6)
+
+
+def arguments_of(
+    values: Mapping[str, Any], used: UsedOptions, over: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    """Return arguments of `sweep` for options of a scenario and the values of ``--over``.
+
+    ``used`` has the spelling of the options that the user set.
+    """
+    first = {name: listed[0] for name, listed in over.items() if name in OPTIONS}
+    spelled = {name: f"--over {name}" for name in first}
+    for name in first.keys() & used.keys():
+        raise InputError("has no effect", used[name], f"only one of {used[name]} and --over {name}")
+    options = ScenarioOptions(**{**values, **first})
+    check_options(options, {**used, **spelled})
+    usual, law = ScenarioOptions(), options.single_law()
+    chosen: dict[str, Any] = {}
+    if law is not None:
+        chosen["law"] = name_of(law)
+        if not getattr(law, "machine", ""):
+            chosen |= {
+                field.name.removesuffix("_s"): getattr(law, field.name)
+                for field in structs.fields(law)
+                if getattr(law, field.name) != field.default
+            }
+        for name in law.paths:
+            chosen[name] = str(Path(chosen[name]).absolute())
+    names = {
+        "horizon": "horizon", "begin": "begin", "failure_group": "group", "cascade": "cascade",
+        "cascade_window": "cascade_window", "cascade_within": "cascade_within",
+        "checkpoint": "checkpoint", **{name: name for name in _CHECKPOINT},
+        **{name: name for name in Conditions.__struct_fields__},
+    }  # fmt: skip
+    for name, argument in names.items():
+        if (value := getattr(options, name)) != getattr(usual, name):
+            chosen[argument] = value
+    if options.mtbf is not None and law is not None and not hasattr(law, "mtbf_s"):
+        chosen["checkpoint_mtbf"] = options.mtbf
+    if options.operations:
+        chosen["operations"] = str(options.operations.absolute())
+    silent = {"rate": options.silent_errors, "probability": options.silent_error_probability}
+    if set_ := {name: value for name, value in silent.items() if value is not None}:
+        chosen["silent_errors"] = set_
+    return chosen | dict(over)
 
 
 _PLACE = re.compile(r"grid(?:\[0\](?:\.(failures|sweep|checkpoint))?| 'sweep')(?:\.|: |$)")

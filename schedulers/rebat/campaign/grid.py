@@ -38,6 +38,7 @@ from rebat.runs.reading import (
     seconds,
 )
 from rebat.runs.scenario import (
+    MOST_LOAD,
     OPTIONS,
     CheckpointModel,
     Checkpoints,
@@ -122,6 +123,7 @@ class GridIn(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     silent_errors: SilentErrorsIn | None = None
     operations: str | None = None
     nodes: int | list[int] | None = None  # type: ignore[assignment]
+    load: float | list[float] = 1.0  # type: ignore[assignment]
 
 
 _FAILURES = FailuresIn.__struct_fields__
@@ -169,12 +171,21 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
             raise unknown_name("workload", name, workloads).at(f"{where}.workloads")
     if not grid.workloads or not (grid.policies or grid.failure_free):
         raise InputError("has no runs", where, "workloads and policies")
+    _check_machines(grid, where)
+    return _swept(grid, where)
+
+
+def _check_machines(grid: GridIn, where: str) -> None:
+    """Check the numbers of nodes and cores, and the loads."""
     for key in ("nodes", "cores_per_node"):
         counts = _several(getattr(grid, key))
         nonempty(counts, f"{where}.{key}")
         for count in counts:
             check_machine(count or 1, f"{where}.{key}")
-    return _swept(grid, where)
+    nonempty(_several(grid.load), f"{where}.load")
+    for load in _several(grid.load):
+        if not 0 < load <= MOST_LOAD:
+            raise InputError(f"is {load:g}", f"{where}.load", f"above 0, at most {MOST_LOAD:g}")
 
 
 def _several(value: Any) -> list[Any]:
@@ -209,8 +220,9 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         **grid.conditions, operations=_operations(grid.operations, folder, f"{where}.operations")
     )
     named = [item for name in grid.workloads for item in workloads[name].items()]
-    for (workload, source), nodes in itertools.product(named, _several(grid.nodes)):
-        free = msgspec.structs.replace(free, nodes=nodes)
+    loads = _several(grid.load)
+    for (workload, source), nodes, load in itertools.product(named, _several(grid.nodes), loads):
+        free = msgspec.structs.replace(free, nodes=nodes, load=float(load))
         scenarios = list(_scenarios(grid, free, where, folder, source))
         base = RunSpec(
             grid=grid.name, workload=workload, policy="", source=source, folder=str(folder)

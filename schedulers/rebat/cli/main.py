@@ -79,6 +79,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.campaign:campaign",
         "Run many simulations from one file, in parallel.",
     ),
+    "sweep": (
+        "rebat.cli.sweep:sweep",
+        "Map the best policy over one or two parameters.",
+    ),
     "advise": (
         "rebat.cli.studies:advise",
         "Answer five questions about a cluster, from its jobs and its failures.",

@@ -106,6 +106,12 @@ class Jobs(Sequence[Job]):
         other.profile_codes, other.profile_names = _used(profile_codes, names)
         return other
 
+    def at_load(self, load: float) -> Jobs:
+        """Return the jobs with their submission times divided by ``load``."""
+        other = copy(self)
+        other.submit_us = np.rint(self.submit_us / load).astype(np.int64)
+        return other
+
     def profile_uses(self) -> dict[str, int]:
         """Return the number of jobs of each profile, in the order of its first job."""
         uses = np.bincount(self.profile_codes, minlength=len(self.profile_names))

@@ -82,6 +82,10 @@ class Index(Generic[Where, Case]):
             for seed, case, metric, of, value in runs:
                 yield where, case, metric, of or "", seed, value
 
+    def runs(self, where: Where) -> Runs[Case]:
+        """Return the compared runs of a setting."""
+        return self._runs[where]
+
     def cases(self, where: Where) -> list[Case]:
         """Return the cases of a setting, in the order of the rows."""
         return self._runs[where].policies if where in self._runs else []

@@ -129,6 +129,10 @@ class Runs(Generic[Case]):
         for name, size_class, value in values:
             cells.setdefault((name, size_class), {}).setdefault(seed, value)
 
+    def take(self, policy: Case, runs: Runs[Any], of: Any) -> None:
+        """Add the values of a policy of other runs, under another name."""
+        self._values[policy] = runs._values[of]
+
     def cell(self, policy: Case, metric: Name) -> dict[Any, float]:
         """Return a value per seed, in the order in which they were added."""
         return self._values.get(policy, {}).get(metric, {})
@@ -273,6 +277,49 @@ def _cell(value: Any) -> str:
 
 def _quoted(text: str | None) -> str:
     return name_field(text or "")
+
+
+class Winner(msgspec.Struct, frozen=True):
+    """The best policy by the mean of a metric, and its lead.
+
+    Attributes
+    ----------
+    policy, second : str
+        The policies with the best and the second best mean.
+    lead : Interval
+        The improvement of the best over the second best policy, as a share of the latter, paired by
+        seed. Positive if the metric is better.
+    decided : bool
+        Whether the interval of the lead excludes 0, and the metric is comparable.
+    """
+
+    policy: str
+    second: str
+    lead: Interval
+    decided: bool
+
+
+def winner(runs: Runs[str], name: Name) -> Winner | None:
+    """Return the winner by a metric, or None if fewer than two policies have values.
+
+    >>> runs = Runs(["baseline", "sfsj"])
+    >>> for seed in range(5):
+    ...     runs.add(seed, "baseline", [("flow_mean_s", "all", 100.0 + seed)])
+    ...     runs.add(seed, "sfsj", [("flow_mean_s", "all", 90.0 + seed)])
+    >>> best = winner(runs, ("flow_mean_s", "all"))
+    >>> best.policy, round(best.lead.mean, 3), best.decided
+    ('sfsj', 0.098, True)
+    """
+    low = metric(name[0]).better == "low"
+    values = {policy: of for policy in runs.policies if (of := runs.of(policy, name))}
+    ranked = sorted(values, key=lambda policy: fmean(values[policy].values()), reverse=not low)
+    ratio = ratio_of_means(values[ranked[0]], values[ranked[1]]) if ranked[1:] else None
+    if ratio is None:
+        return None
+    lead = ratio.minus(1.0).negative if low else ratio.minus(1.0)
+    best, second = ranked[:2]
+    same = are_comparable(runs.mean(best), runs.mean(second)) if of_window(name[0]) else None
+    return Winner(best, second, lead, lead.excludes(0.0) and same is not False)
 
 
 MOST_SENTENCES = 3

@@ -96,6 +96,13 @@ class Interval(msgspec.Struct, frozen=True):
         return Interval(self.mean - value, self.low - value, self.high - value, self.n, single)
 
     @property
+    def negative(self) -> Interval:
+        """The interval of the negative values."""
+        if self.low is None or self.high is None:
+            return Interval(0.0 - self.mean, n=self.n)
+        return Interval(0.0 - self.mean, 0.0 - self.high, 0.0 - self.low, self.n)
+
+    @property
     def width(self) -> float | None:
         """The width of the interval, or None if there is no interval."""
         return None if self.low is None or self.high is None else self.high - self.low

@@ -36,6 +36,9 @@ from rebat.models.operations import read_operations
 from rebat.models.tiers import SURVIVES, USUAL, Shares, parse_tiers
 from rebat.results.measures.platform import WalltimeKills
 
+MOST_LOAD = 1000.0
+"""Maximum factor of the load."""
+
 Probability = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 
@@ -136,6 +139,7 @@ _FAILING = Need(
 )
 _CASCADE = (Need("--cascade as well", lambda o: o.cascade > 0), _FAILING)
 _YOUNG_DALY = Need("--checkpoint young-daly as well", lambda o: o.checkpoint == "young-daly")
+_PERIODS = Need("--checkpoint young-daly or tiers:auto as well", _in_periods)
 _TIERS = Need("--checkpoint tiers:auto as well", lambda o: o.checkpoint == "tiers:auto")
 _SILENT = Need(
     "--silent-errors or --silent-error-probability as well",
@@ -161,6 +165,9 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     cores_per_node: Annotated[Count, option("nodes",
         "Treat the machine's nodes as cores and group every N consecutive cores into one node. Cores of a node fail and drain together. Failure laws and operations apply to nodes, not to cores.",
         label="{} cores per node", added=0)] = 1
+    load: Annotated[Annotated[float, msgspec.Meta(gt=0, le=MOST_LOAD)], option("preparation",
+        "Divide all submission times by this factor: at 1.2, the same jobs arrive in 1/1.2 of the time. A window in days is divided as well.",
+        label="load x {:g}", added=7, blank=True)] = 1.0
     window: Annotated[str, option("run",
         "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 to 30 if the workload spans a month (as in the node-stealing paper), otherwise the entire run.",
         label="window {}", label_last=True, added=0, measured=True)] = "auto"
@@ -346,6 +353,9 @@ class ScenarioOptions(Conditions, frozen=True):
     recovery_cost: Annotated[Seconds, option("preparation",
         "Time to read a checkpoint after an interruption.",
         needs=(_YOUNG_DALY,), key="recovery")] = 300.0
+    checkpoint_mtbf: Annotated[Seconds | None, option("preparation",
+        "MTBF from which the period of the checkpoints is computed (default: the MTBF of the failures).",
+        needs=(_PERIODS,), key="mtbf")] = None
     checkpoint_rounding: Annotated[Rounding, option("preparation",
         "How to round the number of checkpoints of a job. floor: a job shorter than its period writes no checkpoint. ceil: every job ends with a checkpoint (equations 1 and 2 of the node-stealing paper).",
         needs=(_YOUNG_DALY,), key="rounding")] = "floor"
@@ -406,7 +416,7 @@ class ScenarioOptions(Conditions, frozen=True):
     @property
     def uses_law_mtbf(self) -> bool:
         """Whether checkpoint periods use an MTBF that depends on the number of nodes."""
-        needs_one = _in_periods(self) and self.mtbf_s is None
+        needs_one = _in_periods(self) and (self.checkpoint_mtbf or self.mtbf_s) is None
         return needs_one and isinstance(self.single_law(), Recorded | Scaled | Fleet | Trace)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
@@ -421,7 +431,7 @@ class ScenarioOptions(Conditions, frozen=True):
             return None
         if self.checkpoint == "perfect":
             return PerfectCheckpoints()
-        mtbf_s = self.mtbf_s
+        mtbf_s = self.checkpoint_mtbf or self.mtbf_s
         if mtbf_s is None:
             raise InputError("needs an MTBF", f"--checkpoint {self.checkpoint}", "--mtbf as well")
         if self.checkpoint == "tiers:auto":

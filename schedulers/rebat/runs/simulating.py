@@ -134,7 +134,7 @@ def in_threads(units: Iterable[Unit], workers: int) -> set[str]:
     for unit in units:
         spec, scenario = unit.spec, unit.spec.scenario
         if not scenario.operations:
-            usual = Scenario(nodes=scenario.nodes, checkpoint=scenario.checkpoint)
+            usual = msgspec.structs.replace(preparation(scenario), silent_errors=None)
             case = _text_of(spec.source), usual, spec.policy, spec.folder, spec.kind
             cases.setdefault(case, []).append(unit)
     covered, n_jobs = list[tuple[Point, list[Unit]]](), 0

@@ -119,7 +119,7 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     n_nodes = scenario.nodes or workload.n_nodes
     measured = {name: getattr(scenario, name) for name in MEASURED - {"window", "select"}}
     window, selection = parse_window(scenario.window), parse_selection(scenario.select)
-    measures = Measures(window, selection, **measured)
+    measures = Measures(window, selection, **measured, load=scenario.load)
     count = groups_of(n_nodes, scenario.cores_per_node)
     if scenario.operations:
         jobs = {*Jobs.of(workload.jobs).ids}
@@ -140,6 +140,8 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
             check_ids(jobs.ids)
     except InputError as error:
         raise error.at(f"workload {workload.name}") from None
+    if scenario.load != 1:
+        jobs = jobs.at_load(scenario.load)
     if jobs is not workload.jobs:
         workload = msgspec.structs.replace(workload, jobs=jobs)
     n_nodes = scenario.nodes or workload.n_nodes
@@ -156,6 +158,7 @@ def preparation(scenario: Scenario) -> Scenario:
     """Return the part of a scenario that affects `prepared`, for use as a cache key."""
     return Scenario(
         nodes=scenario.nodes,
+        load=scenario.load,
         checkpoint=scenario.checkpoint,
         silent_errors=scenario.silent_errors,
     )

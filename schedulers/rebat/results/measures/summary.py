@@ -89,12 +89,15 @@ class Measures(msgspec.Struct, frozen=True):
         useful because a killed job may have written results.
     accounting
         How checkpoint time and useful time are separated (see `checkpoint.Accounting`).
+    load
+        Factor by which submission times were divided. The window is divided as well.
     """
 
     window: Window | None = None
     selection: Selection | None = None
     walltime_kills: WalltimeKills = "wasted"
     accounting: Accounting = "exact"
+    load: float = 1.0
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -224,8 +227,11 @@ def summarise(
     attempts = ledger.attempts
     makespan = int(attempts.column("end_us").max(initial=0))
     span_us = int(np.ptp(attempts.column("submit_us"))) if attempts else 0
-    month = MONTH_SPAN_US[0] <= span_us <= MONTH_SPAN_US[1]
-    window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
+    month = MONTH_SPAN_US[0] <= span_us * measures.load <= MONTH_SPAN_US[1]
+    window = measures.window or (PAPER_WINDOW if month else None)
+    if window and measures.load != 1:
+        window = round(window[0] / measures.load), round(window[1] / measures.load)
+    window = window or (0, max(makespan, 1))
     kills, accounting = measures.walltime_kills, measures.accounting
     free = free_steps(ledger, n_nodes)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted, free)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A map of the winner over two parameters, like Figure 9 of Du et al. 2024."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rebat.core.units import format_duration
+from rebat.figures.canvas import label, new_figure, policy_colours
+from rebat.results.comparison import Winner
+
+LEAST, MOST = 0.15, 0.9
+"""Opacity of a lead of 0 and of the largest lead of a map."""
+
+UNDECIDED = "not decided"
+
+MOST_NUMBERS = 160
+"""Maximum number of cells with their lead as text."""
+
+
+class Axis(NamedTuple):
+    """A parameter of a map: its name in words, its values, and whether they are in seconds."""
+
+    title: str
+    values: Sequence[float]
+    is_time: bool
+
+    @property
+    def texts(self) -> list[str]:
+        """The values as text."""
+        return [format_duration(v) if self.is_time else f"{v:.6g}" for v in self.values]
+
+
+Cells = Mapping[tuple[float, float], Winner]
+"""The winner for each pair of values of the parameters. Pairs without a winner are missing."""
+
+
+def opacity(winner: Winner, largest: float) -> float:
+    """Return the opacity of a cell. ``largest`` is the largest lead of the map."""
+    return LEAST + (MOST - LEAST) * min(winner.lead.mean / largest, 1.0) if largest else LEAST
+
+
+def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: str) -> Any:
+    """Draw a map. The colour of a cell is its winner, the opacity its lead.
+
+    Cells that are not decided are hatched. The numbers are leads in per cent.
+    """
+    from matplotlib.patches import Patch, Rectangle
+
+    figure = new_figure(max(1.8 + 0.62 * len(x.values), 5.2), 2.0 + 0.42 * len(y.values))
+    axes = figure.subplots()
+    shades = policy_colours(policies)
+    largest = max((winner.lead.mean for winner in cells.values()), default=0.0)
+    for (x_value, y_value), winner in cells.items():
+        at = x.values.index(x_value) - 0.5, y.values.index(y_value) - 0.5
+        shade, alpha = shades[winner.policy], opacity(winner, largest)
+        axes.add_patch(Rectangle(at, 1, 1, facecolor=shade, alpha=alpha, linewidth=0))
+        if not winner.decided:
+            axes.add_patch(
+                Rectangle(at, 1, 1, fill=False, hatch="////", edgecolor="white", linewidth=0)
+            )
+        if len(cells) <= MOST_NUMBERS:
+            dark = alpha > (LEAST + MOST) / 2 and winner.decided
+            axes.text(
+                at[0] + 0.5, at[1] + 0.5, f"{winner.lead.mean * 100:.1f}", ha="center",
+                va="center", fontsize=7, color="white" if dark else "black",
+            )  # fmt: skip
+    axes.set_xlim(-0.5, len(x.values) - 0.5)
+    axes.set_ylim(-0.5, len(y.values) - 0.5)
+    axes.set_xticks(range(len(x.values)), x.texts, rotation=35, ha="right", fontsize=8)
+    axes.set_yticks(range(len(y.values)), y.texts, fontsize=8)
+    axes.set_xlabel(x.title)
+    axes.set_ylabel(y.title)
+    axes.set_title(title, fontsize=10)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    handles = [Patch(facecolor=shades[name], alpha=MOST, label=label(name)) for name in policies]
+    handles.append(Patch(facecolor="#bbbbbb", hatch="////", edgecolor="white", label=UNDECIDED))
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    return figure
