@@ -43,6 +43,7 @@ from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
 from rebat.results.metric import Name
 from rebat.runs.scenario import OPTIONS, Conditions, ScenarioOptions
+from rebat.runs.unit import Source
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -200,7 +201,7 @@ class SweepResult:
         name = self._metric(metric)
         cells = self._cells(name, x, y)
         across, up = (
-            Axis(item.title, sorted({at[place] for at in cells}), item.is_time)
+            Axis.of(item.title, sorted({at[place] for at in cells}), item.is_time)
             for place, item in enumerate(self._over(axis)[0] for axis in (x, y))
         )
         title = f"best policy by {row_of(name[0]).title.strip()}, lead over the second in %"
@@ -349,11 +350,7 @@ def sweep(
     named = [policies] if isinstance(policies, str) else list(policies)
     with in_python(), tempfile.TemporaryDirectory() as temporary:
         source = _read(workload, Path(temporary)).origin
-        grid = _grid(named, law, seeds, checkpoint, parameters)
-        tables = {
-            "workloads": {"workload": {"file": source.file, **source.options}},
-            "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
-        }
+        tables = _tables(source, _grid(named, law, seeds, checkpoint, parameters))
         folder = Path(temporary) / "results" if out is None else Path(out)
         try:
             campaign = campaign_of(tables, FILE)
@@ -407,10 +404,10 @@ def _rounded(seconds: float) -> float:
     return float(round(seconds)) if seconds >= 60 else round(seconds, 6)
 
 
-def arguments_of(
+def checked_options(
     values: Mapping[str, Any], used: UsedOptions, over: Mapping[str, list[Any]]
-) -> dict[str, Any]:
-    """Return arguments of `sweep` for options of a scenario and the values of ``--over``.
+) -> ScenarioOptions:
+    """Return the options of a scenario with the first values of ``--over``, after checks.
 
     ``used`` has the spelling of the options that the user set.
     """
@@ -420,6 +417,31 @@ def arguments_of(
         raise InputError("has no effect", used[name], f"only one of {used[name]} and --over {name}")
     options = ScenarioOptions(**{**values, **first})
     check_options(options, {**used, **spelled})
+    return options
+
+
+def campaign_tables(
+    source: Source,
+    policies: Sequence[str],
+    options: ScenarioOptions,
+    over: Mapping[str, list[Any]],
+    seeds: int = 10,
+) -> dict[str, Any]:
+    """Return the tables of a campaign file that has the runs of a sweep."""
+    arguments = arguments_of(options, over)
+    law, checkpoint = arguments.pop("law", None), arguments.pop("checkpoint", "none")
+    return _tables(source, _grid(policies, law, seeds, checkpoint, arguments))
+
+
+def _tables(source: Source, grid: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "workloads": {"workload": {"file": source.file, **source.options}},
+        "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
+    }
+
+
+def arguments_of(options: ScenarioOptions, over: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return arguments of `sweep` for options of a scenario and values of some parameters."""
     usual, law = ScenarioOptions(), options.single_law()
     chosen: dict[str, Any] = {}
     if law is not None:

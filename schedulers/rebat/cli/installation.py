@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal
 
 import click
@@ -59,6 +60,21 @@ def pybatsim_path() -> None:
     click.echo(Path(rebat.__file__).parent / "adapters" / "rebatScheduler.py")
 
 
+def warm(policies: Sequence[str]) -> None:
+    """Compile the loop for policies that it covers, with a notice. Other policies do not need it."""
+    from rebat.console.output import print_line
+    from rebat.policies.presets import Preset, scheduler
+    from rebat.sim.choose import PAYS, compile_for, ready
+    from rebat.sim.eligible import why_not_policy
+
+    chosen = [one for one in map(scheduler, policies) if isinstance(one, Preset)]
+    points = [one.point for one in chosen if not why_not_policy(one.point)]
+    if not all(map(ready, points)):
+        print_line("rebat: compiling the loop, only this time (about a minute) ...")
+    for point in points:
+        compile_for(point, PAYS)
+
+
 @command()
 def warmup(
     policies: tuple[str, ...] = (),
@@ -79,13 +95,10 @@ def warmup(
     """
     from rebat.api.failures import failures
     from rebat.api.run import run
-    from rebat.console.output import print_line
-    from rebat.policies.presets import preset
-    from rebat.sim.choose import VARIABLE, ready
+    from rebat.sim.choose import VARIABLE
 
     names = policies or ("baseline",)
-    if not all(ready(preset(name).point) for name in names):
-        print_line("rebat: compiling the loop (about a minute) ...")
+    warm(names)
     os.environ[VARIABLE] = "compiled"
     try:
         run("toy", names, failures=failures(file="toy"))

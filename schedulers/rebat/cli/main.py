@@ -79,6 +79,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.campaign:campaign",
         "Run many simulations from one file, in parallel.",
     ),
+    "whatif": (
+        "rebat.cli.whatif:whatif",
+        "Open a page that answers while you change settings.",
+    ),
     "sweep": (
         "rebat.cli.sweep:sweep",
         "Map the best policy over one or two parameters.",

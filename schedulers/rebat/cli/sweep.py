@@ -57,12 +57,13 @@ def sweep(
       rebat sweep mira-like-june-2017 -p baseline -p sfsj --checkpoint young-daly \\
           --over mtbf=20min..10h:12 --over downtime=10min..1d:8 --out out/when
     """
-    from rebat.api.sweep import FORMS, arguments_of, sweep, values_of
+    from rebat.api.sweep import FORMS, arguments_of, checked_options, sweep, values_of
 
     values = dict(map(values_of, over))
     if len(values) != len(over) or len(values) > 2:
         raise InputError(f"is {', '.join(over)}", "--over", "one or two different parameters")
-    arguments = arguments_of(scenario | others, used_options(), values)
+    options = checked_options(scenario | others, used_options(), values)
+    arguments = arguments_of(options, values)
     result = sweep(workload, list(policies), seeds=seeds, workers=workers, out=out, **arguments)
     table = result.winners if len(result.axes) == 2 else result.means
     table(metric).to_csv(out / "sweep.csv", index=False)

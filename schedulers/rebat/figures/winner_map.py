@@ -20,19 +20,19 @@ MOST_NUMBERS = 160
 
 
 class Axis(NamedTuple):
-    """A parameter of a map: its name in words, its values, and whether they are in seconds."""
+    """A parameter of a map: its name in words, its values, and these as text."""
 
     title: str
-    values: Sequence[float]
-    is_time: bool
+    values: Sequence[Any]
+    texts: Sequence[str]
 
-    @property
-    def texts(self) -> list[str]:
-        """The values as text."""
-        return [format_duration(v) if self.is_time else f"{v:.6g}" for v in self.values]
+    @staticmethod
+    def of(title: str, values: Sequence[float], is_time: bool) -> Axis:
+        """Return an axis of numbers. ``is_time``: they are in seconds."""
+        return Axis(title, values, [format_duration(v) if is_time else f"{v:.6g}" for v in values])
 
 
-Cells = Mapping[tuple[float, float], Winner]
+Cells = Mapping[tuple[Any, Any], Winner]
 """The winner for each pair of values of the parameters. Pairs without a winner are missing."""
 
 

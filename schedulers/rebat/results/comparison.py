@@ -129,6 +129,15 @@ class Runs(Generic[Case]):
         for name, size_class, value in values:
             cells.setdefault((name, size_class), {}).setdefault(seed, value)
 
+    def copy(self) -> Runs[Case]:
+        """Return a copy that later additions do not change."""
+        other: Runs[Case] = Runs()
+        other._values = {
+            policy: {name: dict(of) for name, of in cells.items()}
+            for policy, cells in self._values.items()
+        }
+        return other
+
     def take(self, policy: Case, runs: Runs[Any], of: Any) -> None:
         """Add the values of a policy of other runs, under another name."""
         self._values[policy] = runs._values[of]

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat whatif``: a page that answers while the user changes settings."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Annotated
+
+import click
+import msgspec
+
+from rebat.cli.command import Values, command, given_options, used_options
+from rebat.cli.options import WorkloadFile
+from rebat.cli.scenario_options import LAW, PREPARATION, RUN, laws, scenario_options
+from rebat.core.declared import Count, extra
+
+
+@command(laws)
+def whatif(
+    workload: WorkloadFile,
+    *,
+    policies: Annotated[
+        tuple[str, ...],
+        "-p",
+        "--policy",
+        "Policy to simulate, as in 'rebat run'; repeat the option. Default: baseline and sfsj.",
+        extra(values="policy"),
+    ] = (),
+    scenario: Annotated[Values, scenario_options("failures", *LAW)],
+    others: Annotated[Values, scenario_options("horizon", "begin", *PREPARATION, *RUN)],
+    port: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=65535)], "Port of the page (0: any free port)."
+    ] = 0,
+    pages: Annotated[
+        Count, "Number of pages that can be open at a time. A further page replaces the oldest."
+    ] = 1,
+    workers: Annotated[
+        Count | None, "Number of threads that simulate for a page (default: one per core)."
+    ] = None,
+    no_browser: Annotated[bool, "Only print the address; do not open a browser."] = False,
+) -> None:
+    """Open a page that answers at once when you change MTBF, checkpoints, load, spare nodes, ...
+
+    The page compares policies on WORKLOAD. Sliders start at the values of the options. Each change
+    gives a new answer within a second (for a month of jobs), which gets more precise with each seed.
+    Below it, a map shows which policy is better over two settings. The page gives commands,
+    Python statements, a campaign file and a page to keep.
+
+    The page is only for this machine: it listens on 127.0.0.1, and its address contains a secret.
+    Ctrl-C stops it.
+
+    \b
+    Example:
+      rebat whatif mira-like-june-2017 -p baseline -p sfsj --mtbf 1h --downtime 1h \\
+          --checkpoint young-daly
+    """
+    from rebat.api.checks import check_options
+    from rebat.api.workloads import load_workload
+    from rebat.cli.installation import warm
+    from rebat.console.output import print_line
+    from rebat.runs.scenario import ScenarioOptions
+    from rebat.studies.whatif.question import started
+    from rebat.studies.whatif.saved import campaign_file, static_page
+    from rebat.studies.whatif.server import Server
+
+    options = ScenarioOptions(**scenario, **others)
+    check_options(options, used_options())
+    jobs = load_workload(workload)
+    name = given_options()["WORKLOAD"][0]
+    question = started(jobs, name, options, policies or ("baseline", "sfsj"))
+    warm(question.policies)
+    server = Server(
+        question, port, pages, workers,
+        {"saved": ("text/html", static_page), "campaign": ("application/toml", campaign_file)},
+    )  # fmt: skip
+    click.echo(server.url)
+    print_line("rebat: the page is open until you press Ctrl-C")
+    if not no_browser:
+        webbrowser.open(server.url)
+    server.run()

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The question of a page: a workload, policies, and the values of its controls.
+
+A control is a row of `CONTROLS`: an option of the scenario and the values that a slider offers. To
+add a control, add a row.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rebat.api.workloads import LoadedWorkload
+from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
+from rebat.core.units import exact, to_s
+from rebat.policies.presets import Preset, scheduler
+from rebat.runs.scenario import OPTIONS, ScenarioOptions
+from rebat.runs.simulating import units
+from rebat.runs.unit import RunSpec, Source, Unit
+
+STEPS = 8
+"""Number of values of a slider per factor of 10."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a page asks: which policy is better on a workload under these options?
+
+    Attributes
+    ----------
+    source : Source
+        The workload.
+    name : str
+        The workload as the user wrote it.
+    sha256 : str
+        Hash of the workload's file.
+    n_nodes : int
+        Number of nodes of the workload's machine.
+    options : ScenarioOptions
+    policies : tuple of str
+        Policies as the user wrote them. Ratios are relative to the first policy.
+    spares : int
+        Number of spare nodes of all policies that have the option ``spares``.
+    """
+
+    source: Source
+    name: str
+    sha256: str
+    n_nodes: int
+    options: ScenarioOptions
+    policies: tuple[str, ...]
+    spares: int = 0
+
+    def with_value(self, name: str, value: Any) -> Question:
+        """Return the question with another value of a control."""
+        if name == "spares":
+            return msgspec.structs.replace(self, spares=value)
+        if name == "nodes" and value == self.n_nodes:
+            value = None
+        options = msgspec.structs.replace(self.options, **{name: value})
+        return msgspec.structs.replace(self, options=options)
+
+    def value(self, name: str) -> Any:
+        """Return the value of a control."""
+        if name == "spares":
+            return self.spares
+        value = getattr(self.options, name)
+        return self.n_nodes if name == "nodes" and value is None else value
+
+    @property
+    def cases(self) -> dict[str, str]:
+        """The name of each policy that is simulated, by the policy as the user wrote it."""
+        return {name: _with_spares(name, self.spares) for name in self.policies}
+
+    def units(self, seed: int) -> list[Unit]:
+        """Return the runs of all policies with a seed."""
+        options = msgspec.structs.replace(self.options, seed=seed)
+        scenario = options.with_law_mtbf(options.nodes or self.n_nodes).scenario()
+        return units(
+            RunSpec(
+                grid="run", workload="workload", policy=policy, source=self.source,
+                scenario=scenario,
+            )
+            for policy in self.cases.values()
+        )  # fmt: skip
+
+    @property
+    def random(self) -> bool:
+        """Whether the result depends on the seed."""
+        law = self.options.single_law()
+        silent = (self.options.silent_errors, self.options.silent_error_probability)
+        return (law is not None and law.seeded) or silent != (None, None)
+
+    def command(self, n_seeds: int) -> str:
+        """Return the ``rebat run`` command with the same answer."""
+        words = ["rebat", "run", self.name]
+        for policy in self.cases.values():
+            words += ["-p", policy]
+        for name, text in _changed(self.options).items():
+            words += [f"--{name.replace('_', '-')}", text]
+        if self.random:
+            words += ["--seeds", str(n_seeds)]
+        return " ".join(map(shlex.quote, [*words, "--out", "out/whatif"]))
+
+    def python(self, n_seeds: int) -> str:
+        """Return the Python statements with the same answer."""
+        options = _changed(self.options)
+        failing = {k: v for k, v in options.items() if OPTIONS[k].extra["group"] in _FAILING}
+        others = {k: v for k, v in options.items() if k not in failing}
+        if self.random:
+            others["seeds"] = str(n_seeds)
+        failures = f"failures=rebat.failures({_arguments(failing)}), " if failing else ""
+        call = f"{self.name!r}, {list(self.cases.values())!r}, {failures}"
+        return f"import rebat\n\nresult = rebat.run({call}{_arguments(others)})\nprint(result)\n"
+
+
+_FAILING = ("law", "draw", "correlation")
+
+
+def _changed(options: ScenarioOptions) -> dict[str, str]:
+    """Return the options without their default value, as text."""
+    usual, texts = ScenarioOptions(), {}
+    for name, row in OPTIONS.items():
+        value = getattr(options, name)
+        if value == getattr(usual, name) or name == "seed":
+            continue
+        if row.is_duration:
+            texts[name] = exact(value).replace(" ", "")
+        elif name == "law":
+            texts[name] = law_text(value)
+        else:
+            texts[name] = str(value)
+    return texts
+
+
+def law_text(law: Any) -> str:
+    """Return a law as the command line spells it."""
+    from rebat.models.failures.laws import name_of
+
+    spans = [
+        f"{name.removesuffix('_s')}={exact(getattr(law, name)).replace(' ', '')}"
+        for name in ("mtbf_s", "downtime_s")
+        if hasattr(law, name)
+    ]
+    parameters = ",".join(filter(None, [*spans, law.label() or ""]))
+    if getattr(law, "machine", ""):
+        return name_of(law)
+    return f"{name_of(law)}:{parameters}" if parameters else name_of(law)
+
+
+def _arguments(options: dict[str, str]) -> str:
+    return ", ".join(
+        f"{name}={text if _is_number(text) else repr(text)}" for name, text in options.items()
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _with_spares(policy: str, spares: int) -> str:
+    if not spares or not takes_spares(policy):
+        return policy
+    return f"{policy}{',' if ':' in policy else ':'}spares={spares}"
+
+
+def takes_spares(policy: str) -> bool:
+    """Return whether a policy has the option ``spares``."""
+    try:
+        return isinstance(scheduler(f"{policy}{',' if ':' in policy else ':'}spares=1"), Preset)
+    except InputError:
+        return False
+
+
+# ---- controls
+
+
+class Control(msgspec.Struct, frozen=True):
+    """A control of the page: an option, its title, and the function that returns its values.
+
+    ``offered`` gets the question at the start, and returns the values or an empty list if the
+    option has no effect there.
+    """
+
+    name: str
+    title: str
+    offered: Callable[[Question], Sequence[Any]]
+    choice: bool = False
+    """Whether the control is a list instead of a slider."""
+    needs: Callable[[Question], bool] = lambda question: True
+    """Whether the control has an effect on a question."""
+
+    @property
+    def help(self) -> str:
+        """The first clause of the help text of the option."""
+        text = OPTIONS[self.name].help if self.name in OPTIONS else SPARES_HELP
+        text = re.sub(r"^With --[a-z-]+: ", "", text).partition(";")[0].partition(". ")[0]
+        return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+    def text(self, value: Any) -> str:
+        """Return a value as text."""
+        if value is None:
+            return "as failures"
+        option = OPTIONS.get(self.name)
+        if option is not None and option.is_duration:
+            return exact(value)
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+SPARES_HELP = (
+    "Number of nodes that no job uses until a node fails, for policies that replace failed nodes."
+)
+
+
+def geometric(value: float, low: float, high: float) -> list[float]:
+    """Return rounded values between two limits at equal ratios, among them ``value``.
+
+    >>> geometric(3600.0, 1800.0, 7200.0)
+    [1800.0, 2400.0, 3000.0, 3600.0, 4800.0, 6300.0, 7200.0]
+    """
+    first, last = (round(STEPS * math.log10(limit / value)) for limit in (low, high))
+    values = [value * 10 ** (k / STEPS) for k in range(first, last + 1)]
+    return sorted({value, *(_nice(v) for v in values if low <= v <= high)})
+
+
+def _nice(seconds: float) -> float:
+    """Round a duration to two digits in its unit, so that texts are short."""
+    for unit in (86400.0, 3600.0, 60.0, 1.0):
+        if seconds >= unit:
+            digits = 1 if seconds < 10 * unit else 0
+            return round(round(seconds / unit, digits) * unit, 6)
+    return float(f"{seconds:.2g}")
+
+
+def _around(name: str, down: float, up: float) -> Callable[[Question], Sequence[Any]]:
+    """Offer values from the scenario's value / ``down`` to its value * ``up``."""
+
+    def offered(question: Question) -> Sequence[float]:
+        value = question.value(name)
+        return geometric(value, value / down, value * up) if value else []
+
+    return offered
+
+
+def _nodes(question: Question) -> Sequence[int]:
+    """Return from the nodes of the largest job to twice the nodes of the machine."""
+    n_nodes = question.value("nodes")
+    step = max(1, n_nodes // 20)
+    return sorted({n_nodes, *range(max(1, n_nodes // 2), 2 * n_nodes + 1, step)})
+
+
+def _spares(question: Question) -> Sequence[int]:
+    if not any(takes_spares(policy) for policy in question.policies):
+        return []
+    most = max(1, question.value("nodes") // 20)
+    return sorted({question.spares, *(round(most * k / 16) for k in range(17))})
+
+
+def _loads(question: Question) -> Sequence[float]:
+    value = question.options.load
+    return sorted({value, *(round(0.5 + 0.05 * k, 2) for k in range(31))})
+
+
+def _fails(question: Question) -> bool:
+    return question.options.mtbf is not None and question.options.failures is None
+
+
+def _of_law(name: str, down: float, up: float) -> Callable[[Question], Sequence[Any]]:
+    """Offer values of the short form of a law, if the scenario has it."""
+    around = _around(name, down, up)
+    return lambda question: around(question) if _fails(question) else []
+
+
+def _periods(question: Question) -> Sequence[float | None]:
+    """Return MTBFs for the period. None: that of the failures."""
+    mtbfs = _of_law("mtbf", 10, 10)(question)
+    return [None, *sorted({*mtbfs, *filter(None, [question.options.checkpoint_mtbf])})]
+
+
+def _periodic(question: Question) -> bool:
+    return question.options.checkpoint == "young-daly"
+
+
+CONTROLS = (
+    Control("mtbf", "MTBF of the machine", _of_law("mtbf", 3, 10)),
+    Control("downtime", "Downtime of a node", _of_law("downtime", 6, 24)),
+    Control(
+        "checkpoint", "Checkpoints", lambda question: ("none", "young-daly", "perfect"), choice=True
+    ),
+    Control(
+        "checkpoint_cost", "Checkpoint cost", _around("checkpoint_cost", 10, 10), needs=_periodic
+    ),
+    Control("recovery_cost", "Recovery cost", _around("recovery_cost", 10, 10), needs=_periodic),
+    Control("checkpoint_mtbf", "Checkpoint period as for an MTBF of", _periods, needs=_periodic),
+    Control("spares", "Spare nodes", _spares),
+    Control("nodes", "Nodes of the machine", _nodes),
+    Control("load", "Load", _loads),
+)
+"""The controls in the order of the page."""
+
+
+FAILURES = 500
+"""Number of failures in the time of the submissions, if the user sets no failures."""
+
+
+def started(
+    workload: LoadedWorkload, name: str, options: ScenarioOptions, policies: Sequence[str]
+) -> Question:
+    """Return the question with which a page starts. By default, nodes fail."""
+    if len({*policies}) < 2:
+        raise InputError(f"is {', '.join(policies)}", "--policy", "two or more policies")
+    if options.failure_law() is None:
+        submit_us = Jobs.of(workload.jobs).submit_us
+        walltime_us = Jobs.of(workload.jobs).walltime_us
+        span_us = int(np.ptp(submit_us)) or int(walltime_us.max(initial=1_000_000))
+        mtbf_s = _nice(to_s(span_us) / FAILURES)
+        options = msgspec.structs.replace(options, mtbf=mtbf_s, downtime=mtbf_s)
+    return Question(
+        workload.origin, name, workload.sha256, workload.n_nodes, options, tuple(policies)
+    )

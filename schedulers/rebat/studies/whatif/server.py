@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of the page: only this machine, only with the token, only as many pages as allowed.
+
+The token is the first part of each address, also of scripts and of the web socket. A request
+without it is refused, and so is a request for another host name (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from bokeh.server.server import BaseServer
+from bokeh.server.tornado import BokehTornado
+from bokeh.server.util import bind_sockets
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.web import HTTPError, RequestHandler
+
+from rebat.core.errors import InputError
+from rebat.studies.whatif.answers import Answers
+from rebat.studies.whatif.page import Page
+from rebat.studies.whatif.question import Question
+
+HOST = "127.0.0.1"
+
+Saved = dict[str, tuple[str, Callable[[Page], str]]]
+"""Downloads by address: content type, and function that returns the content."""
+
+
+class Refused(RequestHandler):
+    """The answer to a request without the token, or for another host."""
+
+    def prepare(self) -> None:
+        self.set_status(403)
+        self.finish("Open the address that 'rebat whatif' printed.\n")
+
+    def check_xsrf_cookie(self) -> None:
+        """Requests are refused anyway."""
+
+
+class Download(RequestHandler):
+    """A file made from what a page shows."""
+
+    def initialize(self, server: Server, kind: str, make: Callable[[Page], str]) -> None:
+        self._server, self._kind, self._make = server, kind, make
+
+    def get(self) -> None:
+        """Write the file."""
+        page = self._server.pages.get(self.get_argument("page", ""))
+        if page is None:
+            raise HTTPError(404)
+        self.set_header("Content-Type", self._kind)
+        self.finish(self._make(page))
+
+
+class _Application(BokehTornado):  # type: ignore[misc]
+    """Bokeh's application, behind the token."""
+
+    def __init__(self, token: str, hosts: set[str], pages: Any, patterns: Any) -> None:
+        super().__init__(
+            {"/": pages}, prefix=token, extra_websocket_origins=sorted(hosts),
+            extra_patterns=patterns, use_index=False,
+            check_unused_sessions_milliseconds=1000, unused_session_lifetime_milliseconds=3000,
+        )  # fmt: skip
+        self._token, self._hosts = token, hosts
+
+    def find_handler(self, request: Any, **kwargs: Any) -> Any:
+        """Find the handler of a request, after checks of its host and its token."""
+        first = request.path.lstrip("/").split("/", 1)[0]
+        allowed = request.host in self._hosts and hmac.compare_digest(
+            first.encode(), self._token.encode()
+        )
+        if not allowed:
+            return self.get_handler_delegate(request, Refused)
+        return super().find_handler(request, **kwargs)
+
+
+class Server:
+    """A server for a question. It does not run until `run` is called.
+
+    Parameters
+    ----------
+    question : Question
+        The question with which pages start.
+    port : int
+        Port, or 0 for any free port.
+    pages : int
+        Number of pages at a time. A further page replaces the oldest.
+    workers : int, optional
+        Number of threads that simulate for a page (default: one per core).
+    saved : dict
+        Downloads, see `Saved`.
+    """
+
+    def __init__(
+        self, question: Question, port: int = 0, pages: int = 1, workers: int | None = None,
+        saved: Saved | None = None,
+    ) -> None:  # fmt: skip
+        self._question, self._most, self._workers = question, pages, workers
+        self.pages: dict[str, Page] = {}
+        for name in ("tornado.access", "tornado.application", "tornado.general", "bokeh"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        token = secrets.token_urlsafe(16)
+        try:
+            sockets, self.port = bind_sockets(HOST, port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(reason, f"--port {port}", "a free port") from None
+        hosts = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
+        patterns = [
+            (f"/{token}/{path}", Download, {"server": self, "kind": kind, "make": make})
+            for path, (kind, make) in (saved or {}).items()
+        ]
+        application = _Application(token, hosts, self._open, patterns)
+        http = HTTPServer(application)
+        http.add_sockets(sockets)
+        self._server = BaseServer(IOLoop.current(), application, http)
+        self.url = f"http://{HOST}:{self.port}/{token}/"
+
+    def _open(self, document: Any) -> None:
+        """Build a page in a new document."""
+        while len(self.pages) >= self._most:
+            self.pages.pop(next(iter(self.pages))).retire()
+        key = secrets.token_urlsafe(8)
+        self.pages[key] = Page(self._question, Answers(self._workers), document, key)
+        document.on_session_destroyed(lambda context: self.pages.pop(key, None))
+
+    def run(self) -> None:
+        """Serve until the process is interrupted."""
+        self._server.start()
+        try:
+            self._server.io_loop.start()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Stop all simulations, and close the sockets."""
+        for page in self.pages.values():
+            page.close()
+        self.pages.clear()
+        self._server.stop()
