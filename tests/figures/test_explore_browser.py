@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,30 +12,12 @@ import pytest
 from rebat.figures.explore.page import explorer_page
 from rebat.results.compare.parting import parting
 from rebat.results.measures.timeline import Timeline, timeline_of
+from tests.support.browsing import browser
 from tests.support.scenarios import fails, machine, run
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-if CHROMIUM is None:
-    pytest.skip("needs the program chromium", allow_module_level=True)
-
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--no-first-run",
-]  # fmt: skip
+__all__ = ["browser"]
 WIDTHS = [1280, 412]
 EVIL = "<script>document.title = 'run'</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

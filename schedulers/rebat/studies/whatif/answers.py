@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from threading import Condition, Thread
 from typing import Any
@@ -34,6 +34,9 @@ from rebat.studies.whatif.question import Question
 MOST_SEEDS = 100
 """Number of seeds after which an answer is complete."""
 
+FIRST_SEEDS = 30
+"""Number of seeds of an answer before its map."""
+
 CELL_SEEDS = FEWEST
 """Number of seeds of a cell of the map: the fewest with an interval."""
 
@@ -52,6 +55,13 @@ POINTS = 600
 Metrics = tuple[tuple[str, str | None, float], ...]
 Line = tuple[list[float], list[float]]
 """Times in seconds and values of a step line."""
+
+
+Task = tuple[Question, int, tuple[int, int, int] | None]
+"""A question with a seed; or that of a cell with its number of seeds (0: the usual number).
+
+A cell is its column, its row, and the width of its block.
+"""
 
 
 class MapPlan(msgspec.Struct, frozen=True):
@@ -147,7 +157,8 @@ class Answers:
         self._changed = Condition()
         self._kept: OrderedDict[str, Metrics] = OrderedDict()
         self._answer: Answer | None = None
-        self._tasks: Iterator[tuple[Question, int, tuple[int, int, int] | None]] = iter(())
+        self._tasks: Iterator[Task] = iter(())
+        self._again: deque[Task] = deque()
         self._busy = 0
         self._closed = False
         count = workers or len(os.sched_getaffinity(0))
@@ -164,6 +175,7 @@ class Answers:
             if old and plan and _same_map(old, answer):
                 answer.cells = old.cells
             self._answer, self._tasks = answer, self._order(answer)
+            self._again.clear()
             self._changed.notify_all()
 
     @property
@@ -183,12 +195,12 @@ class Answers:
             self._closed, self._answer, self._tasks = True, None, iter(())
             self._changed.notify_all()
 
-    def _order(self, answer: Answer) -> Iterator[tuple[Question, int, tuple[int, int, int] | None]]:
+    def _order(self, answer: Answer) -> Iterator[Task]:
         """Yield seeds of the answer and of cells, in the order in which they are simulated."""
         question, plan = answer.question, answer.plan
         most = MOST_SEEDS if question.random else 1
         seeds = iter(range(most))
-        for seed in itertools.islice(seeds, 2 * FEWEST):
+        for seed in itertools.islice(seeds, FIRST_SEEDS):
             yield question, seed, None
             if answer.too_long and seed + 1 >= FEWEST:
                 return
@@ -200,17 +212,11 @@ class Answers:
             yield question, seed, None
 
     @staticmethod
-    def _cells(
-        answer: Answer, plan: MapPlan
-    ) -> Iterator[tuple[Question, int, tuple[int, int, int]]]:
+    def _cells(answer: Answer, plan: MapPlan) -> Iterator[Task]:
         for cells in plan.passes():
             for column, row, width in cells:
                 if (known := answer.cells.get((column, row))) is None or known.width > width:
                     yield plan.question(answer.question, column, row), 0, (column, row, width)
-        for (column, row), cell in sorted(answer.cells.items()):
-            if not cell.winner.decided:
-                where = (column, row, cell.width)
-                yield plan.question(answer.question, column, row), 1, where
 
     def _work(self) -> None:
         """Simulate tasks until the page is closed."""
@@ -237,12 +243,14 @@ class Answers:
                     self._busy -= 1
                     self._changed.notify_all()
 
-    def _next(self) -> tuple[Question, int, tuple[int, int, int] | None] | None:
+    def _next(self) -> Task | None:
         """Return the next task. The answer is complete if there is none and no run is in progress.
 
         The caller holds the lock.
         """
         task = next(self._tasks, None)
+        if task is None and self._again:
+            task = self._again.popleft()
         if task is None and self._answer and not self._busy and not self._answer.complete:
             self._answer.complete = True
             self._answer.version += 1
@@ -265,7 +273,7 @@ class Answers:
                 answer.version += 1
             return
         column, row, width = cell
-        n_seeds = (MORE_SEEDS if seed else CELL_SEEDS) if question.random else 1
+        n_seeds = (seed or CELL_SEEDS) if question.random else 1
         runs: Runs[str] = Runs([*question.policies])
         for each in range(n_seeds):
             for policy, values in self._seed(answer, question, each).items():
@@ -276,6 +284,8 @@ class Answers:
             with self._changed:
                 answer.cells[column, row] = Cell(best, width)
                 answer.version += 1
+                if answer is self._answer and not best.decided and n_seeds == CELL_SEEDS:
+                    self._again.append((question, MORE_SEEDS, cell))
 
     def _seed(
         self, answer: Answer, question: Question, seed: int, drawn: bool = False

@@ -20,7 +20,7 @@ from rebat.figures.canvas import policy_colours, time_unit
 from rebat.figures.winner_map import opacity
 from rebat.policies.presets import PRESETS
 from rebat.results.catalogue import USUAL, VERDICT, metric
-from rebat.results.comparison import MetricRow, Runs, change_text, rows, verdict
+from rebat.results.comparison import MOST_SENTENCES, MetricRow, Runs, change_text, rows, verdict
 from rebat.results.intervals import Interval, spread
 from rebat.results.metric import Name
 from rebat.studies.whatif.answers import MOST_SEEDS, Answer, Answers, MapPlan
@@ -78,10 +78,13 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; paddi
 
 MOST_POLICIES = 6
 
+SIMULATING = '<p class="note">Simulating ...</p>'
+
 _VERDICT = """
-:host { display: block; min-height: 8.2em }
+:host { display: block; min-height: calc(var(--sentences) * 3.6em + 2.6em) }
+@media (max-width: 900px) { :host { min-height: calc(var(--sentences) * 8.8em + 3.4em) } }
 p { margin: 0 0 .35em; font-size: 1.06rem } .note { color: #555; font-size: .9rem }
-.error { color: #a40000; font-weight: 600 }
+.error { color: #a40000; font-weight: 600 } .old { opacity: .45 }
 """
 
 
@@ -111,6 +114,7 @@ class Page:
 
         self.first = self.question = question
         self._answers, self._document, self._shown = answers, document, -1
+        self._words, self._known = "", None
         self._controls = [c for c in CONTROLS if len(c.offered(question)) > 1]
         self._values = {c.name: [*c.offered(question)] for c in self._controls}
         self._widgets = {c.name: self._widget(c) for c in self._controls}
@@ -186,6 +190,10 @@ class Page:
             widget = self._widgets[control.name][0]
             if widget.disabled == control.needs(self.question):
                 widget.disabled = not control.needs(self.question)
+        sentences = min(len(self.question.policies) - 1, MOST_SENTENCES)
+        self.verdict.styles = {"--sentences": str(sentences)}
+        if self._words:
+            self.verdict.text = f'<div class="old">{self._words}</div>{SIMULATING}'
         try:
             self._answers.ask(self.question, self.plan)
             self.legend.text = "".join(
@@ -215,7 +223,7 @@ class Page:
             "output_backend": "canvas",
         }  # fmt: skip
         self.verdict = Div(
-            text="<p>Simulating ...</p>", name="verdict", sizing_mode="stretch_width",
+            text=SIMULATING, name="verdict", sizing_mode="stretch_width",
             stylesheets=[_VERDICT], html_attributes={"role": "status", "aria-live": "polite"},
         )  # fmt: skip
         self.legend = Div(name="legend", sizing_mode="stretch_width", stylesheets=[_LEGEND])
@@ -267,6 +275,10 @@ class Page:
             return
         self._shown = answer.version
         self._show_map(answer)
+        known = (answer.question, answer.n_seeds, answer.complete, answer.error)
+        if known == self._known:
+            return
+        self._known = known
         if answer.error:
             self.verdict.text = f'<p class="error">{escape(answer.error)}</p>'
         if not answer.n_seeds:
@@ -276,12 +288,13 @@ class Page:
         self._show_verdict(answer, table)
         self._show_changes(table, answer.runs.policies)
         self._show_flows(answer.runs)
-        self.numbers.text = _numbers(table)
+        self.numbers.text = _numbers(table, answer.n_seeds)
         self._show_use(answer)
         self._texts(answer.n_seeds)
 
     def _show_verdict(self, answer: Answer, table: Sequence[MetricRow]) -> None:
-        parts = [f"<p>{escape(line)}</p>" for line in verdict(table, answer.runs).splitlines()]
+        lines = verdict(table, answer.runs).splitlines()
+        parts = ["".join(f"<p>{escape(line)}</p>" for line in lines)]
         n = answer.n_seeds
         if answer.error:
             parts.append(f'<p class="error">{escape(answer.error)}</p>')
@@ -293,6 +306,7 @@ class Page:
         else:
             state = "complete" if answer.complete else f"{n} of {MOST_SEEDS} seeds"
             parts.append(f'<p class="note">{state}; the command below gives the same numbers.</p>')
+        self._words = parts[0]
         self.verdict.text = "".join(parts)
 
     def _show_use(self, answer: Answer) -> None:
@@ -526,7 +540,7 @@ def _end(mean: Interval, end: float | None) -> float:
     return mean.mean if end is None else end
 
 
-def _numbers(table: Sequence[MetricRow]) -> str:
+def _numbers(table: Sequence[MetricRow], n_seeds: int) -> str:
     """Return the main numbers as a table. The title of a cell is the complete number."""
     lines = ["<tr><th>metric</th><th>policy</th><th>mean</th><th>change</th></tr>"]
     for row in table:
@@ -539,7 +553,7 @@ def _numbers(table: Sequence[MetricRow]) -> str:
             f'<td title="{row.value.mean!r}">{escape(spread(row.value, about.text))}</td>'
             f'<td title="{exact}">{escape(change)}</td></tr>'
         )
-    return f"<table>{''.join(lines)}</table>"
+    return f'<table data-seeds="{n_seeds}">{"".join(lines)}</table>'
 
 
 def _thinned(values: Sequence[Any], most: int) -> tuple[Any, ...]:

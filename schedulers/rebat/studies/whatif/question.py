@@ -22,7 +22,8 @@ from rebat.core.job_table import Jobs
 from rebat.core.units import exact, to_s
 from rebat.policies.presets import Preset, scheduler
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
-from rebat.runs.simulating import units
+from rebat.runs.simulating import check_inputs, units
+from rebat.runs.staging import has_checkpoints, prepared
 from rebat.runs.unit import RunSpec, Source, Unit
 
 STEPS = 8
@@ -45,6 +46,8 @@ class Question(msgspec.Struct, frozen=True):
     options : ScenarioOptions
     policies : tuple of str
         Policies as the user wrote them. Ratios are relative to the first policy.
+    has_checkpoints : bool
+        Whether the jobs have checkpoints without the option ``checkpoint``.
     spares : int
         Number of spare nodes of all policies that have the option ``spares``.
     """
@@ -55,6 +58,7 @@ class Question(msgspec.Struct, frozen=True):
     n_nodes: int
     options: ScenarioOptions
     policies: tuple[str, ...]
+    has_checkpoints: bool = False
     spares: int = 0
 
     def with_value(self, name: str, value: Any) -> Question:
@@ -287,6 +291,19 @@ def _periods(question: Question) -> Sequence[float | None]:
     return [None, *sorted({*mtbfs, *filter(None, [question.options.checkpoint_mtbf])})]
 
 
+def _offering(offered: Callable[[Question], Sequence[Any]]) -> Callable[[Question], Sequence[Any]]:
+    """Offer values only if the page can add checkpoints."""
+    return lambda question: () if question.has_checkpoints else offered(question)
+
+
+def _cost(name: str) -> Callable[[Question], Sequence[Any]]:
+    return _offering(_around(name, 10, 10))
+
+
+def _models(question: Question) -> Sequence[str]:
+    return ("none", "young-daly", "perfect")
+
+
 def _periodic(question: Question) -> bool:
     return question.options.checkpoint == "young-daly"
 
@@ -294,14 +311,10 @@ def _periodic(question: Question) -> bool:
 CONTROLS = (
     Control("mtbf", "MTBF of the machine", _of_law("mtbf", 3, 10)),
     Control("downtime", "Downtime of a node", _of_law("downtime", 6, 24)),
-    Control(
-        "checkpoint", "Checkpoints", lambda question: ("none", "young-daly", "perfect"), choice=True
-    ),
-    Control(
-        "checkpoint_cost", "Checkpoint cost", _around("checkpoint_cost", 10, 10), needs=_periodic
-    ),
-    Control("recovery_cost", "Recovery cost", _around("recovery_cost", 10, 10), needs=_periodic),
-    Control("checkpoint_mtbf", "Checkpoint period as for an MTBF of", _periods, needs=_periodic),
+    Control("checkpoint", "Checkpoints", _offering(_models), choice=True),
+    Control("checkpoint_cost", "Checkpoint cost", _cost("checkpoint_cost"), needs=_periodic),
+    Control("recovery_cost", "Recovery cost", _cost("recovery_cost"), needs=_periodic),
+    Control("checkpoint_mtbf", "MTBF for the period", _offering(_periods), needs=_periodic),
     Control("spares", "Spare nodes", _spares),
     Control("nodes", "Nodes of the machine", _nodes),
     Control("load", "Load", _loads),
@@ -316,7 +329,7 @@ FAILURES = 500
 def started(
     workload: LoadedWorkload, name: str, options: ScenarioOptions, policies: Sequence[str]
 ) -> Question:
-    """Return the question with which a page starts. By default, nodes fail."""
+    """Return the question with which a page starts, after checks. By default, nodes fail."""
     if len({*policies}) < 2:
         raise InputError(f"is {', '.join(policies)}", "--policy", "two or more policies")
     if options.failure_law() is None:
@@ -325,6 +338,16 @@ def started(
         span_us = int(np.ptp(submit_us)) or int(walltime_us.max(initial=1_000_000))
         mtbf_s = _nice(to_s(span_us) / FAILURES)
         options = msgspec.structs.replace(options, mtbf=mtbf_s, downtime=mtbf_s)
-    return Question(
-        workload.origin, name, workload.sha256, workload.n_nodes, options, tuple(policies)
+    question = Question(
+        source=workload.origin,
+        name=name,
+        sha256=workload.sha256,
+        n_nodes=workload.n_nodes,
+        options=options,
+        policies=tuple(policies),
+        has_checkpoints=has_checkpoints(workload),
     )
+    runs = question.units(0)
+    check_inputs(runs)
+    prepared(workload, runs[0].spec.scenario)
+    return question

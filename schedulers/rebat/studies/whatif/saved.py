@@ -118,8 +118,8 @@ def toml(tables: Mapping[str, Any], about: str) -> str:
                 lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
         for key, value in table.items():
             name = f"{path}.{key}" if path else key
-            if isinstance(value, dict):
-                lines.extend(["", f"[{name}]"])
+            if isinstance(value, dict) and value:
+                lines.extend(["", f"[{name}]"] if set(map(type, value.values())) != {dict} else [])
                 write(value, name)
             elif isinstance(value, list) and value and isinstance(value[0], dict):
                 for row in value:

@@ -102,8 +102,8 @@ class Server:
     ) -> None:  # fmt: skip
         self._question, self._most, self._workers = question, pages, workers
         self.pages: dict[str, Page] = {}
-        for name in ("tornado.access", "tornado.application", "tornado.general", "bokeh"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        for name in ("tornado.access", "tornado.general", "bokeh.server.views.ws"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # closed pages, refused requests
         token = secrets.token_urlsafe(16)
         try:
             sockets, self.port = bind_sockets(HOST, port)
@@ -112,7 +112,7 @@ class Server:
             raise InputError(reason, f"--port {port}", "a free port") from None
         hosts = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
         patterns = [
-            (f"/{token}/{path}", Download, {"server": self, "kind": kind, "make": make})
+            (f"/{path}", Download, {"server": self, "kind": kind, "make": make})
             for path, (kind, make) in (saved or {}).items()
         ]
         application = _Application(token, hosts, self._open, patterns)
