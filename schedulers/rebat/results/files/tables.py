@@ -386,10 +386,21 @@ def _csv_part(columns: Columns, part: slice, few: bool) -> tuple[bytes, Ints]:
     out = np.empty(of_texts + csv_rows.WIDEST * (first.size + len(intervals)), dtype=np.uint8)
     ends, write = np.empty(n, dtype=np.int64), csv_rows.write_rows
     arguments = forms, first, last, texts, intervals, out, ends
-    if few and not is_ready(write, arguments):
+    if few and not _is_ready(write, arguments):
         write = inspect.unwrap(write)
     write(*arguments)
     return out[: ends[-1] if n else 0].tobytes(), ends
+
+
+_READY: set[tuple[Any, ...]] = set()
+
+
+def _is_ready(write: Callable[..., Any], arguments: tuple[npt.NDArray[Any], ...]) -> bool:
+    """Return whether the writer is compiled, without another look at its cache if it is."""
+    kinds = tuple((a.dtype, a.ndim, a.flags.writeable, a.flags.c_contiguous) for a in arguments)
+    if kinds not in _READY and is_ready(write, arguments):
+        _READY.add(kinds)
+    return kinds in _READY
 
 
 Int = npt.NDArray[np.int64]
