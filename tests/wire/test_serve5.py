@@ -562,18 +562,24 @@ def test_operations_and_files_in_batsim_5s_form(cluster_inputs, tmp_path) -> Non
     assert like_batsim_4(tmp_path / "jobs.csv") == run.read_bytes()
 
 
-def replying(port: int, frames: list[bytes]):
-    """Act as a scheduler that sends these frames in answer to any messages."""
+def replying(port: int, frames: list[bytes], ended: threading.Event):
+    """Act as a scheduler that sends these frames in answer to any messages.
+
+    If the simulator has ended, do not wait for its next message.
+    """
     context = zmq.Context()
     peer = context.socket(zmq.REP)
     peer.setsockopt(zmq.LINGER, 500)
     peer.bind(f"tcp://127.0.0.1:{port}")
     for frame in frames:
-        if not peer.poll(20_000):
+        while not (heard := peer.poll(20)) and not ended.is_set():
+            pass
+        if not heard:
             break
         peer.recv()
         peer.send(frame)
-    if peer.poll(1000):
+    ended.wait(20)
+    if peer.poll(20):
         peer.recv()
     peer.close()
     context.term()
@@ -601,10 +607,13 @@ def replying(port: int, frames: list[bytes]):
     ],
 )
 def test_simulate_ends_with_one_line(inputs, tmp_path, frames, why) -> None:
-    port = free_port()
-    thread = threading.Thread(target=replying, args=(port, frames))
+    port, ended = free_port(), threading.Event()
+    thread = threading.Thread(target=replying, args=(port, frames, ended))
     thread.start()
-    printed = simulate5(inputs, port, f"{tmp_path}/", "-q", status=2)
+    try:
+        printed = simulate5(inputs, port, f"{tmp_path}/", "-q", status=2)
+    finally:
+        ended.set()
     thread.join(timeout=60)
     (line,) = printed.strip().splitlines()
     assert line.startswith("rebat: error: ") and why in line
