@@ -104,7 +104,9 @@ class Answer(msgspec.Struct):
     Attributes
     ----------
     runs : Runs
-        The metrics of all seeds that all policies have completed.
+        The metrics of the seeds 0, 1, ... that all policies have completed.
+    early : dict
+        The metrics of later seeds, until those before them are complete.
     use : dict
         Share of the nodes in use over time with the first seed, by policy.
     cells : dict
@@ -122,6 +124,7 @@ class Answer(msgspec.Struct):
     question: Question
     plan: MapPlan | None
     runs: Runs[str]
+    early: dict[int, Mapping[str, Metrics]] = {}
     use: dict[str, Line] = {}
     cells: dict[tuple[int, int], Cell] = {}
     run_s: float = 0.0
@@ -268,8 +271,10 @@ class Answers:
         if cell is None:
             metrics = self._seed(answer, question, seed, drawn=seed == 0)
             with self._changed:
-                for policy, values in metrics.items():
-                    answer.runs.add(seed, policy, values)
+                answer.early[seed] = metrics
+                while (next_seed := answer.n_seeds) in answer.early:
+                    for policy, values in answer.early.pop(next_seed).items():
+                        answer.runs.add(next_seed, policy, values)
                 answer.version += 1
             return
         column, row, width = cell

@@ -114,7 +114,8 @@ class Page:
 
         self.first = self.question = question
         self._answers, self._document, self._shown = answers, document, -1
-        self._words, self._known = "", None
+        self._words = ""
+        self._known: Any = None
         self._controls = [c for c in CONTROLS if len(c.offered(question)) > 1]
         self._values = {c.name: [*c.offered(question)] for c in self._controls}
         self._widgets = {c.name: self._widget(c) for c in self._controls}
@@ -192,6 +193,7 @@ class Page:
                 widget.disabled = not control.needs(self.question)
         sentences = min(len(self.question.policies) - 1, MOST_SENTENCES)
         self.verdict.styles = {"--sentences": str(sentences)}
+        self.numbers.text = self.numbers.text.replace("data-seeds", "data-old-seeds")
         if self._words:
             self.verdict.text = f'<div class="old">{self._words}</div>{SIMULATING}'
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import logging
 import secrets
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from rebat.studies.whatif.page import Page
 from rebat.studies.whatif.question import Question
 
 HOST = "127.0.0.1"
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 Saved = dict[str, tuple[str, Callable[[Page], str]]]
 """Downloads by address: content type, and function that returns the content."""
@@ -130,12 +132,29 @@ class Server:
         document.on_session_destroyed(lambda context: self.pages.pop(key, None))
 
     def run(self) -> None:
-        """Serve until the process is interrupted."""
-        self._server.start()
+        """Serve until the process is interrupted.
+
+        The event loop drops exceptions of signal handlers. Therefore signals end the loop, and the
+        handler of the process runs afterwards.
+        """
+        loop, arrived = self._server.io_loop, list[tuple[int, Any]]()
+
+        def end(number: int, frame: Any) -> None:
+            arrived.append((number, frame))
+            loop.add_callback_from_signal(loop.stop)
+
+        handlers = {n: of for n in SIGNALS if callable(of := signal.getsignal(n))}
+        for each in handlers:
+            signal.signal(each, end)
         try:
-            self._server.io_loop.start()
+            self._server.start()
+            loop.start()
         finally:
+            for each, handler in handlers.items():
+                signal.signal(each, handler)
             self.close()
+        for number, frame in arrived[:1]:
+            handlers[signal.Signals(number)](number, frame)
 
     def close(self) -> None:
         """Stop all simulations, and close the sockets."""
