@@ -81,8 +81,9 @@ MOST_POLICIES = 6
 SIMULATING = '<p class="note">Simulating ...</p>'
 
 _VERDICT = """
-:host { display: block; min-height: calc(var(--sentences) * 3.6em + 2.6em) }
-@media (max-width: 900px) { :host { min-height: calc(var(--sentences) * 8.8em + 3.4em) } }
+:host { display: block; min-height: calc(var(--sentences) * 4.8rem + 1.8rem) }
+@media (max-width: 1150px) { :host { min-height: calc(var(--sentences) * 6.4rem + 1.8rem) } }
+@media (max-width: 600px) { :host { min-height: calc(var(--sentences) * 11rem + 3rem) } }
 p { margin: 0 0 .35em; font-size: 1.06rem } .note { color: #555; font-size: .9rem }
 .error { color: #a40000; font-weight: 600 } .old { opacity: .45 }
 """
