@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import rebat
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
+from rebat.cli.main import cli
 from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting, lines_of, numbers_of, sweeps
 from rebat.runs.labels import ScenarioLabel
-from tests.support.campaigns import campaign_file, run_here, specs_of
+from tests.support.campaigns import campaign_file, contents, run_here, specs_of
 
 GRID = """
 [[grid]]
@@ -181,3 +184,129 @@ def test_means_and_plots_of_a_sweep(tmp_path: Path) -> None:
 def test_wrong_sweeps_are_refused(options, words: str) -> None:
     with pytest.raises(InputError, match=words):
         rebat.sweep("toy", **{"policies": "easy", "seeds": 2} | options)
+
+
+def test_the_winner_of_a_combination_is_that_of_its_runs() -> None:
+    result = rebat.sweep(
+        "toy", ["baseline", "sfsj"], mtbf=["30s", "1min"], downtime=["5s", "20s"], seeds=6
+    )
+    table = result.winners("flow_mean_s").set_index(["mtbf", "downtime"])
+    assert len(table) == 4
+    for (mtbf_s, downtime_s), row in table.iterrows():
+        failures = rebat.failures(mtbf=mtbf_s, downtime=downtime_s)
+        runs = rebat.run("toy", ["baseline", "sfsj"], failures=failures, seeds=6).seeds
+        means = {
+            name: sum(runs.of(name, ("flow_mean_s", "all")).values()) / 6 for name in runs.policies
+        }
+        assert means[row["winner"]] == min(means.values())
+        assert row["lead"] == pytest.approx(1 - means[row["winner"]] / means[row["second"]])
+        assert row["decided"] == (row["low"] > 0)
+
+
+def test_a_winner_along_an_option_that_one_policy_lacks() -> None:
+    result = rebat.sweep(
+        "toy", ["baseline", "baseline:react=replacement,spares={spares}"], seeds=5,
+        mtbf=["30s", "1min"], downtime="5s", spares=[0, 1],
+    )  # fmt: skip
+    table = result.winners(over=("mtbf", "spares"))
+    assert len(table) == 4
+    assert {*table["winner"]} <= {"baseline", "baseline:react=replacement"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "over", "words"),
+    [
+        ("steals", (), "no value is better than another"),
+        (None, ("mtbf", "mtbf"), "two parameters"),
+        (None, ("mtbf", "nodes"), "unknown swept parameter 'nodes'"),
+    ],
+)
+def test_a_map_that_means_nothing_is_refused(metric, over, words) -> None:
+    result = rebat.sweep(
+        "toy", ["baseline", "sfsj"], mtbf=["30s", "1min"], downtime=["5s", "9s"], seeds=2
+    )
+    with pytest.raises(InputError, match=words):
+        result.winners(metric, over)
+
+
+COMMAND = ["sweep", "toy", "-p", "baseline", "-p", "sfsj", "--seeds", "5"]
+
+
+def test_the_command_writes_tables_and_pictures_and_goes_on(tmp_path: Path) -> None:
+    over = ["--over", "mtbf=30s..2min:3", "--over", "downtime=5s,20s"]
+    arguments = [*COMMAND, *over, "--load", "1.5", "--out", str(tmp_path / "o")]
+    cli.main(arguments, standalone_mode=False)
+    rows = pd.read_csv(tmp_path / "o/sweep.csv")
+    assert [*rows.columns[:3]] == ["mtbf", "downtime", "winner"]
+    assert [*zip(rows["mtbf"], rows["downtime"], strict=True)] == [
+        (30.0, 5.0), (30.0, 20.0), (60.0, 5.0), (60.0, 20.0), (120.0, 5.0), (120.0, 20.0)
+    ]  # fmt: skip
+    runs = pd.read_parquet(tmp_path / "o/results.parquet")
+    assert {*runs["load"]} == {1.5} and runs["seed"].nunique() == 5
+    pictures = {path.name for path in (tmp_path / "o").glob("map.*")}
+    assert pictures == {"map.png", "map.svg", "map.pdf"}
+    before = contents(tmp_path / "o")
+    cli.main(arguments, standalone_mode=False)
+    assert contents(tmp_path / "o") == before
+
+
+def test_one_parameter_gives_a_line_per_policy(tmp_path: Path, capsys) -> None:
+    arguments = [*COMMAND, "--mtbf", "30s", "--over", "downtime=5s..20s:3", "--out"]
+    cli.main([*arguments, str(tmp_path / "o")], standalone_mode=False)
+    rows = pd.read_csv(tmp_path / "o/sweep.csv")
+    assert [*rows["policy"]] == ["baseline"] * 3 + ["sfsj"] * 3
+    assert (tmp_path / "o/lines.pdf").exists()
+    best = rows.loc[rows["policy"] == "baseline", ["downtime", "mean"]].max()
+    assert f"baseline: the best useful utilisation is {best['mean']:.2%} [" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("over", "words"),
+    [
+        (["mtbf"], "NAME=LOW..HIGH:N"),
+        (["mtbf="], "NAME=LOW..HIGH:N"),
+        (["mtbf=2h..1h:3"], "LOW below HIGH"),
+        (["mtbf=1h..2h:1"], "N above 1"),
+        (["mtbf=1h..x:3"], "'x'"),
+        (["mtbf=1h", "downtime=1h", "load=1"], "one or two different parameters"),
+        (["mtbf=1h", "mtbf=2h"], "one or two different parameters"),
+        (["speed=1,2"], "unknown parameter 'speed'"),
+        (["spares=1,2"], "unknown parameter 'spares'"),
+        (["load=0,1"], "load"),
+        (["checkpoint-cost=1s,2s"], "checkpoint young-daly"),
+    ],
+)
+def test_wrong_parameters_of_the_command_are_refused(over, words, tmp_path: Path) -> None:
+    options = [word for text in over for word in ("--over", text)]
+    with pytest.raises(InputError, match=re.escape(words)):
+        cli.main([*COMMAND, *options, "--out", str(tmp_path / "o")], standalone_mode=False)
+    assert not (tmp_path / "o").exists()
+
+
+def test_an_option_with_one_value_and_several_is_refused(tmp_path: Path) -> None:
+    arguments = [*COMMAND, "--mtbf", "1h", "--over", "mtbf=1h,2h", "--out", str(tmp_path / "o")]
+    with pytest.raises(InputError, match="only one of --mtbf and --over mtbf"):
+        cli.main(arguments, standalone_mode=False)
+
+
+def test_a_sweep_of_the_command_has_the_runs_of_run(tmp_path: Path) -> None:
+    """Each option of a scenario reaches the runs."""
+    options = [
+        "--model", "poisson", "--downtime", "9s", "--cascade", "0.2", "--cascade-window", "3s",
+        "--checkpoint", "young-daly", "--checkpoint-cost", "1s", "--recovery-cost", "2s",
+        "--checkpoint-rounding", "ceil", "--nodes", "9", "--window", "0s:20s", "--select", "all",
+        "--max-attempts", "50", "--begin", "10s",
+    ]  # fmt: skip
+    swept = [*COMMAND, *options, "--over", "mtbf=30s,60s", "--out", str(tmp_path / "s")]
+    cli.main(swept, standalone_mode=False)
+    runs = pd.read_parquet(tmp_path / "s/results.parquet")
+    one = ["run", *COMMAND[1:], *options, "--mtbf", "60s", "--out", str(tmp_path / "r")]
+    cli.main(one, standalone_mode=False)
+    seeds = pd.read_csv(tmp_path / "r/seeds.csv")
+    for metric in ("useful_utilisation", "failures_hit", "platform_total"):
+        ours = runs[(runs["mtbf_s"] == 60) & (runs["metric"] == metric)]
+        theirs = seeds[seeds["metric"] == metric]
+        key = ["policy", "seed", "value"]
+        assert [*map(tuple, ours[key].sort_values(key).to_numpy())] == [
+            *map(tuple, theirs[key].sort_values(key).to_numpy())
+        ]

@@ -7,7 +7,7 @@ import itertools
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from rebat.report.runs_index import (
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
+from rebat.results.intervals import spread
 from rebat.results.metric import Name
 from rebat.runs.scenario import OPTIONS, Conditions, ScenarioOptions
 from rebat.runs.unit import Source
@@ -209,10 +210,13 @@ class SweepResult:
         return Plot(winner_map(cells, across, up, policies, title), f"{title}, over {x} and {y}")
 
     def verdict(self, metric: str | None = None) -> str:
-        """Return a sentence: how often each policy is best, and the largest lead."""
+        """Return sentences: how often each policy is best, and the largest lead.
+
+        With one parameter: for each policy, the best value of the parameter.
+        """
         name = self._metric(metric)
         if len(self.axes) != 2:
-            return f"{len(self._runs.settings)} scenarios, {len(self.policies)} policies"
+            return "\n".join(self._best_values(name))
         x, y = self._pair(())
         cells = self._cells(name, x, y)
         if not cells:
@@ -225,12 +229,23 @@ class SweepResult:
         if decided:
             at = max(decided, key=lambda cell: decided[cell].lead.mean)
             lead = change_text(decided[at].lead.minus(-1.0))
-            where = ", ".join(
-                f"{axis} {exact(value) if self._over(axis)[0].is_time else f'{value:g}'}"
-                for axis, value in zip((x, y), at, strict=True)
-            )
+            where = ", ".join(self._at(axis, value) for axis, value in zip((x, y), at, strict=True))
             text += f"\nlargest lead: {decided[at].policy}, {lead}, at {where}"
         return text
+
+    def _best_values(self, name: Name) -> Iterator[str]:
+        """Yield for each policy the value of the first parameter with the best mean."""
+        about = row_of(name[0])
+        best = min if about.better == "low" else max
+        for policy, line in lines_of(self._runs, self._over(None)[0], *name).items():
+            value, mean = best(line, key=lambda point: point[1].mean)
+            shown = spread(mean, about.text)
+            where = self._at(self.axes[0], value)
+            yield f"{policy}: the best {about.title.strip()} is {shown}, at {where}"
+
+    def _at(self, axis: str, value: float) -> str:
+        """Return a value of a parameter as text."""
+        return f"{axis} {exact(value) if self._over(axis)[0].is_time else f'{value:g}'}"
 
     def _metric(self, text: str | None) -> Name:
         """Return a metric by its name. If it is measured by size class, the default is all jobs."""
