@@ -229,6 +229,15 @@ def test_a_map_that_means_nothing_is_refused(metric, over, words) -> None:
         result.winners(metric, over)
 
 
+def test_the_default_of_an_option_is_a_value_like_others() -> None:
+    result = rebat.sweep(
+        "synthetic-small", ["easy", "baseline"], load=[0.5, 1.0, 2.0], mtbf=["1h", "2h"], seeds=2
+    )
+    table = result.winners(over=("load", "mtbf"))
+    assert len(table) == 6 and {*table["load"]} == {0.5, 1.0, 2.0}
+    assert {*result.frame["load"]} == {0.5, 1.0, 2.0}
+
+
 COMMAND = ["sweep", "toy", "-p", "baseline", "-p", "sfsj", "--seeds", "5"]
 
 
@@ -257,7 +266,9 @@ def test_one_parameter_gives_a_line_per_policy(tmp_path: Path, capsys) -> None:
     assert [*rows["policy"]] == ["baseline"] * 3 + ["sfsj"] * 3
     assert (tmp_path / "o/lines.pdf").exists()
     best = rows.loc[rows["policy"] == "baseline", ["downtime", "mean"]].max()
-    assert f"baseline: the best useful utilisation is {best['mean']:.2%} [" in capsys.readouterr().out
+    assert (
+        f"baseline: the best useful utilisation is {best['mean']:.2%} [" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(

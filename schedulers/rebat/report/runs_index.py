@@ -551,7 +551,7 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
     1200.0
     """
     values: dict[str, Value] = {
-        name.removesuffix("_s"): _number(value) for name, value in scenario.cells.items()
+        name.removesuffix("_s"): _number(getattr(scenario, name)) for name in SCENARIO_COLUMNS
     }
     del values["law"]
     for part in (scenario.law or "").split(","):
