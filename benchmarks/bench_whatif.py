@@ -41,7 +41,7 @@ def main() -> None:
     seconds = waited(answers, lambda a: a.complete)
     print(f"{MOST_SEEDS} seeds of two policies   {seconds:6.2f} s")
     mtbf, downtime = (
-        [control.offered(question) for control in CONTROLS if control.name == name][0]
+        next(control.offered(question) for control in CONTROLS if control.name == name)
         for name in ("mtbf", "downtime")
     )
     plan = MapPlan(

@@ -259,6 +259,24 @@ def test_the_command_writes_tables_and_pictures_and_goes_on(tmp_path: Path) -> N
     assert contents(tmp_path / "o") == before
 
 
+def test_the_mtbf_of_the_failures_is_a_period_like_others() -> None:
+    result = rebat.sweep(
+        "toy", ["baseline", "sfsj"], mtbf="1min", downtime="5s", seeds=2, checkpoint="young-daly",
+        checkpoint_cost="1s", recovery_cost="1s", checkpoint_mtbf=["30s", "1min", "2min"],
+    )  # fmt: skip
+    assert [*result.means("flow_mean_s")["checkpoint_mtbf"]] == [30.0, 60.0, 120.0] * 2
+    assert {*result.frame["checkpoint_mtbf"]} == {30.0, 60.0, 120.0}
+
+
+def test_one_policy_has_lines_for_each_value_of_the_other_parameter(tmp_path: Path) -> None:
+    over = ["--over", "mtbf=30s,1min", "--over", "downtime=5s,20s"]
+    arguments = ["sweep", "toy", "-p", "easy", "--seeds", "2", *over, "--out"]
+    cli.main([*arguments, str(tmp_path / "o")], standalone_mode=False)
+    rows = pd.read_csv(tmp_path / "o/sweep.csv")
+    assert len(rows) == 4 and rows["setting"].nunique() == 2
+    assert (tmp_path / "o/lines.png").exists() and not (tmp_path / "o/map.png").exists()
+
+
 def test_one_parameter_gives_a_line_per_policy(tmp_path: Path, capsys) -> None:
     arguments = [*COMMAND, "--mtbf", "30s", "--over", "downtime=5s..20s:3", "--out"]
     cli.main([*arguments, str(tmp_path / "o")], standalone_mode=False)

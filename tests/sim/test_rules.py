@@ -6,11 +6,14 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
+from rebat.core.attempts import When
 from rebat.core.units import to_us
 from rebat.models import remaining
+from rebat.models.checkpoint import CheckpointPattern
 from rebat.sim import stops
-from rebat.sim.columns import BY_NAME, BY_PREFIX, JOB, N_COLUMNS, NUMBER
+from rebat.sim.columns import BY_NAME, BY_PREFIX, JOB, N_COLUMNS, NEXT, NOW, NUMBER, PROACTIVE
 from rebat.sim.queue import text_first
 
 
@@ -44,3 +47,22 @@ def test_ids_of_attempts_are_compared_as_text() -> None:
             name, number = names[row[JOB]], int(row[NUMBER])
             texts.append(f"resubmit!{name}-{number}" if number else f"w0!{name}")
         assert text_first(attempts, jobs, 0, 1) == (texts[0] < texts[1]), texts
+
+
+TIMES = {NOW: When.NOW, PROACTIVE: When.CHECKPOINT, NEXT: When.NEXT_CHECKPOINT}
+
+
+@pytest.mark.parametrize("semantics", ["paper", "program"])
+@pytest.mark.parametrize("timing", TIMES)
+def test_what_remains_is_that_of_the_model(timing: int, semantics: str) -> None:
+    rng = random.Random(timing)
+    for _ in range(3000):
+        period, cost, restart = rng.randint(1, 12), rng.randint(0, 5), rng.randint(0, 4)
+        first, recovery, run = rng.randint(0, 12), rng.randint(0, 4), rng.randint(0, 60)
+        pattern = CheckpointPattern(
+            period=period, cost=cost, recovery=restart, restart=restart, first_period=first,
+            first_recovery=recovery, moment=1,
+        )  # fmt: skip
+        expected = remaining.INTERRUPTIONS[TIMES[timing]](pattern, run, semantics)
+        arguments = period, cost, restart, first, recovery, run, timing, semantics == "program", 1
+        assert stops.interrupted(*arguments) == expected, arguments

@@ -36,12 +36,13 @@ from rebat.report.runs_index import (
     options_of,
     simulations,
     sweeps,
+    value_of,
     without,
 )
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
-from rebat.results.intervals import spread
+from rebat.results.intervals import Interval, spread
 from rebat.results.metric import Name
 from rebat.runs.scenario import OPTIONS, Conditions, ScenarioOptions
 from rebat.runs.unit import Source
@@ -206,8 +207,17 @@ class SweepResult:
             for place, item in enumerate(self._over(axis)[0] for axis in (x, y))
         )
         title = f"best policy by {row_of(name[0]).title.strip()}, lead over the second in %"
-        policies = list(dict.fromkeys(without(without(p, x), y) for p in self.policies))
+        policies = self._compared(x, y)
         return Plot(winner_map(cells, across, up, policies, title), f"{title}, over {x} and {y}")
+
+    @property
+    def maps(self) -> bool:
+        """Whether `map` has something to compare: two parameters and several policies."""
+        return len(self.axes) == 2 and len(self._compared(*self.axes)) > 1
+
+    def _compared(self, x: str, y: str) -> list[str]:
+        """Return the policies without the two parameters."""
+        return list(dict.fromkeys(without(without(p, x), y) for p in self.policies))
 
     def verdict(self, metric: str | None = None) -> str:
         """Return sentences: how often each policy is best, and the largest lead.
@@ -215,7 +225,7 @@ class SweepResult:
         With one parameter: for each policy, the best value of the parameter.
         """
         name = self._metric(metric)
-        if len(self.axes) != 2:
+        if not self.maps:
             return "\n".join(self._best_values(name))
         x, y = self._pair(())
         cells = self._cells(name, x, y)
@@ -237,10 +247,16 @@ class SweepResult:
         """Yield for each policy the value of the first parameter with the best mean."""
         about = row_of(name[0])
         best = min if about.better == "low" else max
-        for policy, line in lines_of(self._runs, self._over(None)[0], *name).items():
-            value, mean = best(line, key=lambda point: point[1].mean)
+        every: dict[str, list[tuple[Interval, str]]] = {}
+        for item in self._over(None):
+            fixed = item.fixed_text if self.axes[1:] else ""
+            for policy, line in lines_of(self._runs, item, *name).items():
+                for value, mean in line:
+                    where = ", ".join(filter(None, [self._at(self.axes[0], value), fixed]))
+                    every.setdefault(policy, []).append((mean, where))
+        for policy, means in every.items():
+            mean, where = best(means, key=lambda pair: pair[0].mean)
             shown = spread(mean, about.text)
-            where = self._at(self.axes[0], value)
             yield f"{policy}: the best {about.title.strip()} is {shown}, at {where}"
 
     def _at(self, axis: str, value: float) -> str:
@@ -272,12 +288,10 @@ class SweepResult:
             for setting in self._runs.settings
             for case in self._runs.cases(setting)
         }
-        every = {
-            axis: {of[axis] for of in at.values() if of.get(axis) is not None} for axis in (x, y)
-        }
+        every = {axis: {value_of(of, axis) for of in at.values()} - {None} for axis in (x, y)}
         cells: dict[tuple[Any, Any], Runs[str]] = {}
         for (setting, case), of in at.items():
-            values = [every[n] if of.get(n) is None else [of[n]] for n in (x, y)]
+            values = [every[n] if (v := value_of(of, n)) is None else {v} for n in (x, y)]
             for cell in itertools.product(values[0], values[1]):
                 runs = cells.setdefault(cell, Runs())
                 runs.take(without(without(case, x), y), self._runs.runs(setting), case)
@@ -291,7 +305,7 @@ class SweepResult:
 
     def _values(self, setting: Any, policy: str) -> list[Any]:
         values = numbers_of(setting.scenario) | options_of(policy)
-        return [values.get(axis) for axis in self.axes]
+        return [value_of(values, axis) for axis in self.axes]
 
     def __repr__(self) -> str:
         return f"<sweep of {', '.join(self.policies)} over {', '.join(self.axes)}>"
@@ -382,7 +396,7 @@ def values_of(text: str) -> tuple[str, list[Any]]:
     """Return the name and the values of ``--over``.
 
     >>> values_of("mtbf=15min..4h:3"), values_of("spares=0..8:3"), values_of("load=0.8,1,1.2")
-    (('mtbf', [900.0, 3600.0, 14400.0]), ('spares', [0, 4, 8]), ('load', [0.8, 1.0, 1.2]))
+    (('mtbf', [900.0, 3600.0, 14400.0]), ('spares', [0, 4, 8]), ('load', [0.8, 1, 1.2]))
     """
     name, equals, listed = text.partition("=")
     span = re.fullmatch(r"(.+)\.\.(.+):(\d+)", listed)

@@ -67,8 +67,8 @@ def warm(policies: Sequence[str]) -> None:
     from rebat.sim.choose import PAYS, compile_for, ready
     from rebat.sim.eligible import why_not_policy
 
-    chosen = [one for one in map(scheduler, policies) if isinstance(one, Preset)]
-    points = [one.point for one in chosen if not why_not_policy(one.point)]
+    chosen = [policy for policy in map(scheduler, policies) if isinstance(policy, Preset)]
+    points = [policy.point for policy in chosen if not why_not_policy(policy.point)]
     if not all(map(ready, points)):
         print_line("rebat: compiling the loop, only this time (about a minute) ...")
     for point in points:

@@ -65,9 +65,9 @@ def sweep(
     options = checked_options(scenario | others, used_options(), values)
     arguments = arguments_of(options, values)
     result = sweep(workload, list(policies), seeds=seeds, workers=workers, out=out, **arguments)
-    table = result.winners if len(result.axes) == 2 else result.means
+    table = result.winners if result.maps else result.means
     table(metric).to_csv(out / "sweep.csv", index=False)
-    plot, name = (result.map(metric), "map") if len(result.axes) == 2 else (
+    plot, name = (result.map(metric), "map") if result.maps else (
         result.plot(metric), "lines"
     )  # fmt: skip
     for form in FORMS:

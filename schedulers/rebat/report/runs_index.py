@@ -533,7 +533,7 @@ def _axes(
     for name in names:
         groups: dict[tuple[tuple[str, Value], ...], dict[Item, float]] = {}
         for item, values in items.items():
-            number = values.get(name)
+            number = value_of(values, name)
             if isinstance(number, float):
                 rest = tuple((key, values[key]) for key in sorted(values) if key != name)
                 groups.setdefault(rest, {})[item] = number
@@ -566,6 +566,14 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
         values["checkpoint"] = _INTERVAL.sub("", scenario.checkpoint or "")
         values["checkpoint_interval"] = _number(intervals[0])
     return values
+
+
+def value_of(values: Mapping[str, Value], name: str) -> Value:
+    """Return a parameter of `numbers_of`. The period follows the failures by default."""
+    value = values.get(name)
+    if value is None and name == "checkpoint_mtbf" and values.get("checkpoint") == "young-daly":
+        return values.get("mtbf")
+    return value
 
 
 def options_of(policy: str) -> dict[str, Value]:

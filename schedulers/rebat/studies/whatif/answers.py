@@ -158,7 +158,7 @@ class Answers:
 
     def __init__(self, workers: int | None = None) -> None:
         self._changed = Condition()
-        self._kept: OrderedDict[str, Metrics] = OrderedDict()
+        self._cache: OrderedDict[str, Metrics] = OrderedDict()
         self._answer: Answer | None = None
         self._tasks: Iterator[Task] = iter(())
         self._again: deque[Task] = deque()
@@ -218,7 +218,7 @@ class Answers:
     def _cells(answer: Answer, plan: MapPlan) -> Iterator[Task]:
         for cells in plan.passes():
             for column, row, width in cells:
-                if (known := answer.cells.get((column, row))) is None or known.width > width:
+                if (cell := answer.cells.get((column, row))) is None or cell.width > width:
                     yield plan.question(answer.question, column, row), 0, (column, row, width)
 
     def _work(self) -> None:
@@ -306,18 +306,18 @@ class Answers:
         if answer is not self._answer:
             raise _Cancelled
         with self._changed:
-            known = self._kept.get(unit.key)
-        if known is not None and not drawn:
-            return known
+            cached = self._cache.get(unit.key)
+        if cached is not None and not drawn:
+            return cached
         began = time.perf_counter()
         result = simulate_run(unit)
         metrics = tuple(flat_metrics(as_json(result.summary)))
         with self._changed:
             if drawn:
                 answer.run_s = max(answer.run_s, time.perf_counter() - began)
-            self._kept[unit.key] = metrics
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._cache[unit.key] = metrics
+            while len(self._cache) > KEPT:
+                self._cache.popitem(last=False)
             if drawn:
                 answer.use[policy] = node_use(result)
         return metrics

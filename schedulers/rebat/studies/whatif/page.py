@@ -116,7 +116,7 @@ class Page:
         self.first = self.question = question
         self._answers, self._document, self._shown = answers, document, -1
         self._words = ""
-        self._known: Any = None
+        self._state: Any = None
         self._controls = [c for c in CONTROLS if len(c.offered(question)) > 1]
         self._values = {c.name: [*c.offered(question)] for c in self._controls}
         self._widgets = {c.name: self._widget(c) for c in self._controls}
@@ -278,10 +278,10 @@ class Page:
             return
         self._shown = answer.version
         self._show_map(answer)
-        known = (answer.question, answer.n_seeds, answer.complete, answer.error)
-        if known == self._known:
+        state = (answer.question, answer.n_seeds, answer.complete, answer.error)
+        if state == self._state:
             return
-        self._known = known
+        self._state = state
         if answer.error:
             self.verdict.text = f'<p class="error">{escape(answer.error)}</p>'
         if not answer.n_seeds:
@@ -531,12 +531,12 @@ class Page:
     def retire(self) -> None:
         """Stop, because the page was opened again."""
 
-        def told() -> None:
+        def show() -> None:
             self._document.remove_periodic_callback(self._timer)
             self.verdict.text = f'<p class="error">{escape(MOVED)}</p>'
 
         self._answers.close()
-        self._document.add_next_tick_callback(told)
+        self._document.add_next_tick_callback(show)
 
 
 def _end(mean: Interval, end: float | None) -> float:
