@@ -9,6 +9,7 @@ The script needs the package playwright and the program chromium. Run it from a 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,27 @@ def zoom(tab: Any) -> None:
         tab.mouse.wheel(0, -300)
         tab.wait_for_timeout(150)
     tab.wait_for_timeout(1000)
+
+
+def photograph_whatif(image: str) -> None:
+    """Start `rebat whatif`, wait for its map, and save the upper part of the page as a picture."""
+    from playwright.sync_api import sync_playwright
+
+    command = ["rebat", "whatif", "mira-like-june-2017", "--mtbf", "1h", "--downtime", "1h",
+               "--checkpoint", "young-daly", "--no-browser"]  # fmt: skip
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        sync_playwright() as driver,
+    ):
+        assert server.stdout is not None
+        chromium = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        tab = browser.new_page(viewport={"width": 1280, "height": 1310})
+        tab.goto(server.stdout.readline().strip())
+        tab.locator("text=complete;").wait_for(timeout=600_000)
+        tab.screenshot(path=IMAGES / image)
+        browser.close()
+        server.terminate()
 
 
 def main() -> None:

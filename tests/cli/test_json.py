@@ -138,6 +138,8 @@ NO_TABLE = {
     "makespan": "prints CSV; with -o, a sentence",
     "view": "a page",
     "export": "the name of its file",
+    "sweep": "a sentence; its table is a file",
+    "whatif": "the address of its page",
     "simulate": "the names of its files",
     "operations": "the name of its file",
     "pybatsim-path": "a path",

@@ -230,7 +230,7 @@ def geometric(value: float, low: float, high: float) -> list[float]:
     """Return rounded values between two limits at equal ratios, among them ``value``.
 
     >>> geometric(3600.0, 1800.0, 7200.0)
-    [1800.0, 2400.0, 3000.0, 3600.0, 4800.0, 6300.0, 7200.0]
+    [2040.0, 2700.0, 3600.0, 4680.0, 6480.0]
     """
     first, last = (round(STEPS * math.log10(limit / value)) for limit in (low, high))
     values = [value * 10 ** (k / STEPS) for k in range(first, last + 1)]
