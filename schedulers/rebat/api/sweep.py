@@ -356,8 +356,8 @@ def sweep(
         Folder of the results. If a sweep is interrupted, the same call continues it.
     **parameters
         Values, or lists of values: the parameters of the law (``mtbf``, ``downtime``, ...),
-        ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, and the names in
-        braces in policies. Parameters with one value only: ``begin``, ``horizon`` and other keys of
+        ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, ``load``, and the
+        names in braces in policies. Parameters with one value only: ``begin``, ``horizon`` and other keys of
         ``[grid.failures]``, ``window``, ``select`` and other keys of ``[[grid]]`` in a campaign
         file.
 
