@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from rebat.api.checks import UsedOptions, check_options, error_at, in_python, keyword, lists
+from rebat.api.checks import in_python, keyword, lists
 from rebat.api.result import Plot
 from rebat.api.workloads import LoadedWorkload, as_file, load_workload
 from rebat.campaign.grid import CheckpointIn, FailuresIn, GridIn
@@ -25,8 +25,7 @@ from rebat.campaign.tables import failures as failed_units
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError, PolicyError, short, unknown_name
 from rebat.core.jobs import Workload
-from rebat.core.units import exact, parse_duration
-from rebat.models.failures.laws import name_of
+from rebat.core.units import exact
 from rebat.models.failures.laws import parameters as parameters_of_law
 from rebat.report.runs_index import (
     RunIndex,
@@ -44,7 +43,7 @@ from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
 from rebat.results.intervals import Interval, spread
 from rebat.results.metric import Name
-from rebat.runs.scenario import OPTIONS, Conditions, ScenarioOptions
+from rebat.runs.scenario import OPTIONS
 from rebat.runs.unit import Source
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 FILE = Path("sweep.toml")
 """Name of the campaign file in the results of a sweep."""
 
-_CHECKPOINT = {
+CHECKPOINT = {
     name: option.extra["key"] for name, option in OPTIONS.items() if "key" in option.extra
 }
 """Keys of ``[grid.checkpoint]`` for the parameters of checkpoints."""
@@ -320,7 +319,7 @@ def _keywords() -> list[Parameter]:
     for struct, names in ((FailuresIn, _FAILURES), (GridIn, _GRID)):
         fields |= {field.name: field for field in structs.fields(struct) if field.name in names}
     checkpoints = {field.name: field for field in structs.fields(CheckpointIn)}
-    fields |= {name: checkpoints[key] for name, key in _CHECKPOINT.items()}
+    fields |= {name: checkpoints[key] for name, key in CHECKPOINT.items()}
     return [keyword(name, field.default) for name, field in fields.items()]
 
 
@@ -357,9 +356,9 @@ def sweep(
     **parameters
         Values, or lists of values: the parameters of the law (``mtbf``, ``downtime``, ...),
         ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, ``load``, and the
-        names in braces in policies. Parameters with one value only: ``begin``, ``horizon`` and other keys of
-        ``[grid.failures]``, ``window``, ``select`` and other keys of ``[[grid]]`` in a campaign
-        file.
+        names in braces in policies. Parameters with one value only: ``begin``, ``horizon`` and
+        other keys of ``[grid.failures]``, ``window``, ``select`` and other keys of ``[[grid]]`` in
+        a campaign file.
 
     Raises
     ------
@@ -379,7 +378,7 @@ def sweep(
     named = [policies] if isinstance(policies, str) else list(policies)
     with in_python(), tempfile.TemporaryDirectory() as temporary:
         source = _read(workload, Path(temporary)).origin
-        tables = _tables(source, _grid(named, law, seeds, checkpoint, parameters))
+        tables = tables_of(source, grid_of(named, law, seeds, checkpoint, parameters))
         folder = Path(temporary) / "results" if out is None else Path(out)
         try:
             campaign = campaign_of(tables, FILE)
@@ -392,114 +391,12 @@ def sweep(
     return result
 
 
-def values_of(text: str) -> tuple[str, list[Any]]:
-    """Return the name and the values of ``--over``.
-
-    >>> values_of("mtbf=15min..4h:3"), values_of("spares=0..8:3"), values_of("load=0.8,1,1.2")
-    (('mtbf', [900.0, 3600.0, 14400.0]), ('spares', [0, 4, 8]), ('load', [0.8, 1, 1.2]))
-    """
-    name, equals, listed = text.partition("=")
-    span = re.fullmatch(r"(.+)\.\.(.+):(\d+)", listed)
-    expected = "NAME=LOW..HIGH:N or NAME=VALUE,VALUE,..."
-    name = name.strip().replace("-", "_")
-    if not equals or not name or not listed:
-        raise InputError(f"is {short(text)}", "--over", expected)
-    with error_at("--over"):
-        if span is None:
-            return name, [_value(each) for each in listed.split(",")]
-        low, high, n = _value(span[1]), _value(span[2]), int(span[3])
-        if not low < high or n < 2:
-            raise InputError(f"is {short(text)}", expected=f"{expected}, LOW below HIGH, N above 1")
-        if span[1][-1].isalpha():
-            return name, [_rounded(low * (high / low) ** (k / (n - 1))) for k in range(n)]
-        steps = [low + (high - low) * k / (n - 1) for k in range(n)]
-        whole = isinstance(low, int) and isinstance(high, int)
-        return name, list(dict.fromkeys(round(v) if whole else round(v, 9) for v in steps))
-
-
-def _value(text: str) -> Any:
-    """Return a number, or a duration in seconds."""
-    text = text.strip()
-    if text[-1:].isalpha():
-        return parse_duration(text)
-    try:
-        return int(text) if text.lstrip("+-").isdigit() else float(text)
-    except ValueError:
-        raise InputError(f"{short(text)} is not a number", expected="like 5, 0.5 or 5min") from None
-
-
-def _rounded(seconds: float) -> float:
-    """Round a duration of at least a minute to whole seconds."""
-    return float(round(seconds)) if seconds >= 60 else round(seconds, 6)
-
-
-def checked_options(
-    values: Mapping[str, Any], used: UsedOptions, over: Mapping[str, list[Any]]
-) -> ScenarioOptions:
-    """Return the options of a scenario with the first values of ``--over``, after checks.
-
-    ``used`` has the spelling of the options that the user set.
-    """
-    first = {name: listed[0] for name, listed in over.items() if name in OPTIONS}
-    spelled = {name: f"--over {name}" for name in first}
-    for name in first.keys() & used.keys():
-        raise InputError("has no effect", used[name], f"only one of {used[name]} and --over {name}")
-    options = ScenarioOptions(**{**values, **first})
-    check_options(options, {**used, **spelled})
-    return options
-
-
-def campaign_tables(
-    source: Source,
-    policies: Sequence[str],
-    options: ScenarioOptions,
-    over: Mapping[str, list[Any]],
-    seeds: int = 10,
-) -> dict[str, Any]:
-    """Return the tables of a campaign file that has the runs of a sweep."""
-    arguments = arguments_of(options, over)
-    law, checkpoint = arguments.pop("law", None), arguments.pop("checkpoint", "none")
-    return _tables(source, _grid(policies, law, seeds, checkpoint, arguments))
-
-
-def _tables(source: Source, grid: dict[str, Any]) -> dict[str, Any]:
+def tables_of(source: Source, grid: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a campaign file with a workload and a grid."""
     return {
         "workloads": {"workload": {"file": source.file, **source.options}},
         "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
     }
-
-
-def arguments_of(options: ScenarioOptions, over: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return arguments of `sweep` for options of a scenario and values of some parameters."""
-    usual, law = ScenarioOptions(), options.single_law()
-    chosen: dict[str, Any] = {}
-    if law is not None:
-        chosen["law"] = name_of(law)
-        if not getattr(law, "machine", ""):
-            chosen |= {
-                field.name.removesuffix("_s"): getattr(law, field.name)
-                for field in structs.fields(law)
-                if getattr(law, field.name) != field.default
-            }
-        for name in law.paths:
-            chosen[name] = str(Path(chosen[name]).absolute())
-    names = {
-        "horizon": "horizon", "begin": "begin", "failure_group": "group", "cascade": "cascade",
-        "cascade_window": "cascade_window", "cascade_within": "cascade_within",
-        "checkpoint": "checkpoint", **{name: name for name in _CHECKPOINT},
-        **{name: name for name in Conditions.__struct_fields__},
-    }  # fmt: skip
-    for name, argument in names.items():
-        if (value := getattr(options, name)) != getattr(usual, name):
-            chosen[argument] = value
-    if options.mtbf is not None and law is not None and not hasattr(law, "mtbf_s"):
-        chosen["checkpoint_mtbf"] = options.mtbf
-    if options.operations:
-        chosen["operations"] = str(options.operations.absolute())
-    silent = {"rate": options.silent_errors, "probability": options.silent_error_probability}
-    if set_ := {name: value for name, value in silent.items() if value is not None}:
-        chosen["silent_errors"] = set_
-    return chosen | dict(over)
 
 
 _PLACE = re.compile(r"grid(?:\[0\](?:\.(failures|sweep|checkpoint))?| 'sweep')(?:\.|: |$)")
@@ -513,7 +410,7 @@ def _of_arguments(error: InputError) -> InputError:
         return error
     name = error.where[place.end() :] or place[1]
     if place[1] == "checkpoint":
-        name = {key: argument for argument, key in _CHECKPOINT.items()}.get(name, name)
+        name = {key: argument for argument, key in CHECKPOINT.items()}.get(name, name)
     expected = error.expected and error.expected.replace(" in [grid.sweep]", "")
     return InputError(error.problem, name, expected)
 
@@ -539,7 +436,7 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
     return load_workload(workload)
 
 
-def _grid(
+def grid_of(
     policies: Sequence[str],
     law: str | None,
     seeds: int,
@@ -556,12 +453,12 @@ def _grid(
             grid["sweep"][name] = value if isinstance(value, list) else [value]
         elif name in of_law or name in _FAILURES:
             grid["failures"][name] = value
-        elif name in _CHECKPOINT:
-            checkpoints[_CHECKPOINT[name]] = value
+        elif name in CHECKPOINT:
+            checkpoints[CHECKPOINT[name]] = value
         elif name in _GRID:
             grid[name] = value
         else:
-            valid = [*of_law, *_FAILURES, *_CHECKPOINT, *_GRID, "seeds", "law", "checkpoint"]
+            valid = [*of_law, *_FAILURES, *CHECKPOINT, *_GRID, "seeds", "law", "checkpoint"]
             raise unknown_name("parameter", name, valid)
     if grid["failures"] or law is not None:
         grid["failures"] |= {"law": law or "authors", "seeds": list(range(seeds))}

@@ -57,7 +57,8 @@ def sweep(
       rebat sweep mira-like-june-2017 -p baseline -p sfsj --checkpoint young-daly \\
           --over mtbf=20min..10h:12 --over downtime=10min..1d:8 --out out/when
     """
-    from rebat.api.sweep import FORMS, arguments_of, checked_options, sweep, values_of
+    from rebat.api.over import arguments_of, checked_options, values_of
+    from rebat.api.sweep import FORMS, sweep
 
     values = dict(map(values_of, over))
     if len(values) != len(over) or len(values) > 2:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from rebat.api.over import campaign_tables
 from rebat.api.provenance import versions
-from rebat.api.sweep import campaign_tables
 from rebat.figures.canvas import svg_of
 from rebat.figures.charts import ratios_figure
 from rebat.figures.winner_map import Axis, winner_map
