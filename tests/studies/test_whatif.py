@@ -72,6 +72,14 @@ class TestQuestion:
         assert [*scope["result"].seeds.of("sfsj", USEFUL).values()] == values
         assert len(set(values)) > 1
 
+    def test_settings_without_effect_are_left_out(self, tmp_path: Path) -> None:
+        question = asked(checkpoint="young-daly", checkpoint_cost=3.0, checkpoint_mtbf=60.0)
+        without = question.with_value("checkpoint", "none")
+        assert "checkpoint" not in without.command(5) + without.python(5)
+        tables = tables_of(without, {"mtbf": [30.0, 60.0]})
+        campaign_of(tables, tmp_path / "whatif.toml")
+        assert without.with_value("checkpoint", "young-daly") == question
+
     def test_controls_offer_the_values_of_the_scenario(self) -> None:
         question = asked("baseline", REPLACING, checkpoint="young-daly", checkpoint_cost=77.0)
         for control in CONTROLS:

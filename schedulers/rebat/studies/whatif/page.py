@@ -432,7 +432,7 @@ class Page:
     @property
     def plan(self) -> MapPlan | None:
         x, y = self._axes.get(self.x.value), self._axes.get(self.y.value)
-        if x is None or y is None or x is y:
+        if x is None or y is None or x is y or not all(c.needs(self.question) for c in (x, y)):
             return None
         return MapPlan(
             x.name, y.name, _thinned(self._values[x.name], MAP_X),

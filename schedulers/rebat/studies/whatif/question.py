@@ -82,9 +82,18 @@ class Question(msgspec.Struct, frozen=True):
         """The name of each policy that is simulated, by the policy as the user wrote it."""
         return {name: _with_spares(name, self.spares) for name in self.policies}
 
+    @property
+    def used(self) -> ScenarioOptions:
+        """The options, without those that have no effect at present."""
+        usual = ScenarioOptions()
+        unused = [c.name for c in CONTROLS if c.name in OPTIONS and not c.needs(self)]
+        return msgspec.structs.replace(
+            self.options, **{name: getattr(usual, name) for name in unused}
+        )
+
     def units(self, seed: int) -> list[Unit]:
         """Return the runs of all policies with a seed."""
-        options = msgspec.structs.replace(self.options, seed=seed)
+        options = msgspec.structs.replace(self.used, seed=seed)
         scenario = options.with_law_mtbf(options.nodes or self.n_nodes).scenario()
         return units(
             RunSpec(
@@ -106,7 +115,7 @@ class Question(msgspec.Struct, frozen=True):
         words = ["rebat", "run", self.name]
         for policy in self.cases.values():
             words += ["-p", policy]
-        for name, text in _changed(self.options).items():
+        for name, text in _changed(self.used).items():
             words += [f"--{name.replace('_', '-')}", text]
         if self.random:
             words += ["--seeds", str(n_seeds)]
@@ -114,7 +123,7 @@ class Question(msgspec.Struct, frozen=True):
 
     def python(self, n_seeds: int) -> str:
         """Return the Python statements with the same answer."""
-        options = _changed(self.options)
+        options = _changed(self.used)
         failing = {k: v for k, v in options.items() if OPTIONS[k].extra["group"] in _FAILING}
         others = {k: v for k, v in options.items() if k not in failing}
         if self.random:

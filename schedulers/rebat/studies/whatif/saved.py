@@ -104,7 +104,7 @@ def tables_of(question: Question, over: Mapping[str, list[Any]]) -> dict[str, An
     policies = [*question.cases.values()]
     if spares is not None:
         policies = [*question.with_value("spares", "{spares}").cases.values()]
-    return campaign_tables(question.source, policies, question.options, over)
+    return campaign_tables(question.source, policies, question.used, over)
 
 
 def toml(tables: Mapping[str, Any], about: str) -> str:
