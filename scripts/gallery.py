@@ -56,9 +56,9 @@ QUESTIONS = (
         "When does node stealing pay?",
         (f"{MONTH} -p baseline -p sfsj --over mtbf=20min..10h:8 --over downtime=10min..1d:6 "
          "--out out/stealing",),
-        "Under Baseline, an interrupted job waits in the queue. Under SFSJ, it takes a node "
-        "from the smallest running job. This pays most where failures are frequent and nodes "
-        "return soon.",
+        "Under Baseline, an interrupted job waits in the queue. Under SFSJ, the job takes a "
+        "node from the smallest running job if no node is free. Stealing pays most where "
+        "failures are frequent and nodes return soon.",
     ),
     Question(
         "spares",
@@ -66,18 +66,19 @@ QUESTIONS = (
         ("rebat sweep synthetic-small -p baseline -p baseline:react=replacement,spares={spares} "
          "--downtime 2h --over mtbf=30min..16h:6 --over spares=0..16:5 --seeds 20 "
          "--out out/spares",),
-        "Spare nodes do no work until a node fails. The jobs of this workload need more node "
-        "time than the machine has while they arrive, so a reserved node costs more than it "
-        "saves. Without spare nodes, a free node replaces the failed node.",
+        "Baseline reserves no nodes. The other policy reserves spare nodes, which do no work "
+        "until a node fails. The jobs of this workload need more node time than the machine "
+        "has while they arrive, so a reserved node costs more than it saves. With 0 spare "
+        "nodes, the other policy replaces a failed node with a free node.",
     ),
     Question(
         "period",
         "Which checkpoint period?",
         (f"{MONTH} -p baseline -p sfsj --mtbf 1h --downtime 1h "
          "--over checkpoint-mtbf=6min..10h:9 --out out/period",),
-        "The failures have an MTBF of 1 h. The Young/Daly period is computed here for other "
-        "MTBFs. Checkpoints that are too frequent and too rare both cost node time. Around 1 "
-        "h, the curves are flat.",
+        "The failures have an MTBF of 1 h. Here, the Young/Daly period uses other MTBFs. "
+        "Checkpoints that are too frequent cost node time, and so do checkpoints that are too "
+        "rare. Around 1 h, the curves are flat.",
     ),
     Question(
         "easy",
@@ -103,8 +104,8 @@ QUESTIONS = (
          "--over checkpoint-cost=10s..10min:5 --seeds 20 --out out/checkpoints",
          f"{SMALL} -p baseline:react=replacement,spares=8 --downtime 2h "
          "--over mtbf=30min..16h:6 --seeds 20 --out out/hot-spares"),
-        "A spare node replaces a failed node at once, but it does not keep the work of the "
-        "interrupted job. Without checkpoints, the job starts again from the beginning.",
+        "A spare node replaces a failed node immediately, but the work of the interrupted job "
+        "is lost. Without checkpoints, the job starts again from the beginning.",
     ),
 )  # fmt: skip
 
@@ -188,12 +189,13 @@ def folded(command: str) -> str:
 
 
 def facts(table: pd.DataFrame) -> str:
-    """Return sentences on a table: how often each policy is best, and the largest lead."""
+    """Return sentences on a table: in how many combinations each policy is decided to be best."""
     if "winner" not in table:
         best = table.loc[table.groupby("policy")["mean"].idxmax()].to_dict("records")
         axis = table.columns[2]
         return " ".join(
-            f"The best mean of {row['policy']} is {row['mean']:.1%}, at {exact(row[axis])}."
+            f"The highest useful utilisation of {row['policy']} is {100 * row['mean']:.1f} %, at "
+            f"{axis.replace('_', ' ')} {exact(row[axis])}."
             for row in best
         )
     decided = table[table["decided"]]
@@ -207,7 +209,9 @@ def facts(table: pd.DataFrame) -> str:
     top = decided.loc[decided["lead"].idxmax()]
     x, y = table.columns[:2]
     where = ", ".join(f"{name.replace('_', ' ')} {value_text(name, top[name])}" for name in (x, y))
-    return f"{text} The largest lead is {top['lead']:.1%} ({top['winner']}, {where})."
+    return (
+        f"{text} The largest decided lead is {100 * top['lead']:.1f} % ({top['winner']}, {where})."
+    )
 
 
 def value_text(name: str, value: float) -> str:
@@ -215,15 +219,15 @@ def value_text(name: str, value: float) -> str:
     return exact(value) if name in ("mtbf", "downtime", "checkpoint_cost") else f"{value:g}"
 
 
-HEAD = """# Gallery: six questions and their maps
+HEAD = """# Gallery: six questions and their pictures
 
-Each picture is the answer to a question on a workload that rebat includes. The colour of a cell is
-the policy with the higher useful utilisation. The number is its lead over the other policy in per
-cent of the latter. Hatched cells are not decided: the 95 % interval of the lead contains 0. The
-same questions with other values: change the command, or open the page of
-[`rebat whatif`](how-to/whatif.md) and move the sliders.
+Each picture answers a question about a workload that rebat includes. In the maps, the colour of a
+cell is the policy with the higher useful utilisation. The number is its lead over the other policy
+in per cent of the latter. Hatched cells are not decided: the 95 % interval of the lead contains 0,
+or the policies had different work in the measured time. To use other values, change the command, or
+open the page of [`rebat whatif`](how-to/whatif.md) and move the sliders.
 
-The pictures are made by `python scripts/gallery.py` from the commands below.
+The script `python scripts/gallery.py` runs the commands below and draws the pictures.
 """
 
 

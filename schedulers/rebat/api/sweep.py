@@ -194,7 +194,8 @@ class SweepResult:
     def map(self, metric: str | None = None, over: Sequence[str] = ()) -> Plot:
         """Plot ``winners``: the colour is the best policy, the opacity its lead.
 
-        Cells that are not decided are hatched. The numbers are leads in per cent.
+        Cells that are not decided are hatched. The numbers are leads in per cent
+        (omitted in maps with more than 160 cells).
         """
         from rebat.figures.winner_map import Axis, winner_map
 
@@ -219,9 +220,10 @@ class SweepResult:
         return list(dict.fromkeys(without(without(p, x), y) for p in self.policies))
 
     def verdict(self, metric: str | None = None) -> str:
-        """Return sentences: how often each policy is best, and the largest lead.
+        """Return sentences: in how many combinations each policy is decided to be best.
 
-        With one parameter: for each policy, the best value of the parameter.
+        The last sentence is the largest decided lead. With one parameter or one policy: for each
+        policy, the best value of the parameter.
         """
         name = self._metric(metric)
         if not self.maps:

@@ -19,7 +19,7 @@ def sweep(
     *,
     over: Annotated[
         tuple[str, ...],
-        "Parameter and its values: NAME=LOW..HIGH:N (N values; durations at equal ratios, other numbers at equal steps) or NAME=VALUE,VALUE,... NAME is an option (mtbf, downtime, checkpoint-cost, nodes, load, ...), a parameter of --law, or a name in braces in a policy, like sparing:spares={spares}. Repeat the option for a second parameter.",
+        "Parameter and its values: NAME=LOW..HIGH:N (N values; durations with a unit at equal ratios, numbers without a unit at equal steps) or NAME=VALUE,VALUE,... NAME is an option (mtbf, downtime, checkpoint-cost, nodes, load, ...), a parameter of --law, or a name in braces in a policy, like baseline:react=replacement,spares={spares}. Repeat the option for a second parameter.",
         extra(metavar="NAME=VALUES"),
     ],
     policies: Annotated[
@@ -47,10 +47,10 @@ def sweep(
 ) -> None:
     """Simulate policies for all values of one or two parameters, and map the best policy.
 
-    OUT contains sweep.csv (a row per combination of values: the best policy, and its lead over the
-    second best with a 95 % interval), results.parquet (all metrics of all runs), and a picture as
-    PNG, SVG and PDF: with two parameters a map of the best policy, with one parameter a line per
-    policy. The number of runs is the product of the numbers of values, policies and seeds.
+    OUT contains sweep.csv, results.parquet (all metrics of all runs), and a picture as PNG, SVG and
+    PDF. With two parameters and several policies, sweep.csv has the best policy of each combination
+    and its lead over the second best with a 95 % interval, and the picture is a map. Otherwise,
+    sweep.csv has the mean of each policy and value, and the picture has a line per policy. The number of runs is the product of the numbers of values, policies and seeds.
 
     \b
     Example (when does node stealing pay? Figure 9 of Du et al. 2024):

@@ -39,15 +39,14 @@ def whatif(
     ] = None,
     no_browser: Annotated[bool, "Only print the address; do not open a browser."] = False,
 ) -> None:
-    """Open a page that answers at once when you change MTBF, checkpoints, load, spare nodes, ...
+    """Open a page that answers immediately when you change MTBF, checkpoints, load, spare nodes, ...
 
-    The page compares policies on WORKLOAD. Sliders start at the values of the options. Each change
-    gives a new answer within a second (for a month of jobs), which gets more precise with each seed.
-    Below it, a map shows which policy is better over two settings. The page gives commands,
-    Python statements, a campaign file and a page to keep.
+    The page compares policies on WORKLOAD. Sliders start at the values of the options. After each change, a new answer appears within a second (for a month of jobs). It gets more precise
+    with more seeds. Below the answer, a map shows the best policy over two settings. You can copy the
+    command or Python statements, and save a campaign file or the answer as a page.
 
-    The page is only for this machine: it listens on 127.0.0.1, and its address contains a secret.
-    Ctrl-C stops it.
+    The page is only for this machine: its server listens on 127.0.0.1, and the address contains a
+    secret. Ctrl-C stops the server.
 
     \b
     Example:

@@ -16,7 +16,7 @@ LEAST, MOST = 0.15, 0.9
 UNDECIDED = "not decided"
 
 MOST_NUMBERS = 160
-"""Maximum number of cells with their lead as text."""
+"""Maximum number of cells of a map that shows leads as text."""
 
 
 class Axis(NamedTuple):
@@ -44,7 +44,8 @@ def opacity(winner: Winner, largest: float) -> float:
 def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: str) -> Any:
     """Draw a map. The colour of a cell is its winner, the opacity its lead.
 
-    Cells that are not decided are hatched. The numbers are leads in per cent.
+    Cells that are not decided are hatched. The numbers are leads in per cent
+    (omitted in maps with more than 160 cells).
     """
     from matplotlib.patches import Patch, Rectangle
 

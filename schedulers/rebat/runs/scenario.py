@@ -166,7 +166,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
         "Treat the machine's nodes as cores and group every N consecutive cores into one node. Cores of a node fail and drain together. Failure laws and operations apply to nodes, not to cores.",
         label="{} cores per node", added=0)] = 1
     load: Annotated[Annotated[float, msgspec.Meta(gt=0, le=MOST_LOAD)], option("preparation",
-        "Divide all submission times by this factor: at 1.2, the same jobs arrive in 1/1.2 of the time. A window in days is divided as well.",
+        "Divide all submission times by this factor: at 1.2, the same jobs arrive in 1/1.2 of the time. The time window (--window) is divided by the same factor.",
         label="load x {:g}", added=7, blank=True)] = 1.0
     window: Annotated[str, option("run",
         "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 to 30 if the workload spans a month (as in the node-stealing paper), otherwise the entire run.",

@@ -46,8 +46,8 @@ MORE_SEEDS = 4 * CELL_SEEDS
 LIVE_S = 3.0
 """Time in seconds above which a run is too long for a live answer."""
 
-KEPT = 20_000
-"""Number of runs whose metrics are kept."""
+MAX_CACHED_RUNS = 20_000
+"""Maximum number of runs whose metrics are cached."""
 
 POINTS = 600
 """Number of points of a line of node use over time."""
@@ -58,7 +58,7 @@ Line = tuple[list[float], list[float]]
 
 
 Task = tuple[Question, int, tuple[int, int, int] | None]
-"""A question with a seed; or that of a cell with its number of seeds (0: the usual number).
+"""A question and its seed, or the question of a cell and its number of seeds (0: CELL_SEEDS).
 
 A cell is its column, its row, and the width of its block.
 """
@@ -99,7 +99,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct):
-    """What is known about a question.
+    """The results of a question so far.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class _Cancelled(Exception):
 
 
 class Answers:
-    """Simulates the current question in threads.
+    """Threads that simulate the current question.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Answers:
 
     @property
     def answer(self) -> Answer | None:
-        """A copy of what is known now."""
+        """A copy of the current answer."""
         with self._changed:
             answer = self._answer
             if answer is None:
@@ -238,9 +238,9 @@ class Answers:
                 pass
             except Exception as error:  # the page shows it
                 if not isinstance(error, RebatError) and answer is self._answer:
-                    self._tell(answer, error=f"{type(error).__name__}: {one_line(error)}")
+                    self._update(answer, error=f"{type(error).__name__}: {one_line(error)}")
                 else:
-                    self._tell(answer, error=one_line(error))
+                    self._update(answer, error=one_line(error))
             finally:
                 with self._changed:
                     self._busy -= 1
@@ -259,7 +259,7 @@ class Answers:
             self._answer.version += 1
         return task
 
-    def _tell(self, answer: Answer, **changes: Any) -> None:
+    def _update(self, answer: Answer, **changes: Any) -> None:
         with self._changed:
             for name, value in changes.items():
                 setattr(answer, name, value)
@@ -316,7 +316,7 @@ class Answers:
             if drawn:
                 answer.run_s = max(answer.run_s, time.perf_counter() - began)
             self._cache[unit.key] = metrics
-            while len(self._cache) > KEPT:
+            while len(self._cache) > MAX_CACHED_RUNS:
                 self._cache.popitem(last=False)
             if drawn:
                 answer.use[policy] = node_use(result)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: controls, the answer as words and figures, and the map.
 
-The server keeps a copy of the page's models (Bokeh). A change of a control asks a new question. A
-timer shows what is known.
+The server keeps a copy of the page's models (Bokeh). When a control changes, the page starts a
+new question. A timer shows the current answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rebat.studies.whatif.answers import MOST_SEEDS, Answer, Answers, MapPlan
 from rebat.studies.whatif.question import CONTROLS, Control, Question
 
 REFRESH_MS = 250
-"""Time between two looks at what is known."""
+"""Time between two updates of the page, in milliseconds."""
 
 MAP_X, MAP_Y = 12, 8
 """Maximum numbers of columns and rows of the map."""
@@ -42,8 +42,8 @@ CHANGES: tuple[Name, ...] = (
 
 TOO_LONG = (
     "One run takes {time}, which is too long for live answers. There is no map, and the answer has "
-    "few seeds. Use <b>save as campaign</b> below: a campaign runs on all cores, and can be "
-    "interrupted."
+    "few seeds. Use <b>Save as campaign</b> below: you can interrupt a campaign and continue it "
+    "later."
 )
 
 GONE = (
@@ -63,7 +63,8 @@ td:first-child, th:first-child, td:nth-child(2), th:nth-child(2) { text-align: l
 
 MAP_NOTE = (
     "The colour of a cell is the policy that is best there. The stronger the colour, the larger "
-    "the lead over the second best policy. Hatched cells are not decided. Click a cell to go there."
+    "the lead over the second best policy. Hatched cells are not decided. Click a cell to set both "
+    "controls to its values."
 )
 
 _LEGEND = """
@@ -102,7 +103,7 @@ class Page:
     question : Question
         The question at the start.
     answers : Answers
-        What simulates. It is closed with the page.
+        The simulations. They stop when the page is closed.
     document : bokeh.document.Document
         The document that receives the page.
     key : str
@@ -272,7 +273,7 @@ class Page:
         )  # fmt: skip
 
     def refresh(self) -> None:
-        """Show what is known, if it changed."""
+        """Show the current answer if it changed."""
         answer = self._answers.answer
         if answer is None or answer.version == self._shown:
             return
@@ -308,7 +309,7 @@ class Page:
             parts.append('<p class="note">Nothing is random: one run per policy is exact.</p>')
         else:
             state = "complete" if answer.complete else f"{n} of {MOST_SEEDS} seeds"
-            parts.append(f'<p class="note">{state}; the command below gives the same numbers.</p>')
+            parts.append(f'<p class="note">{state}; the command below prints the same numbers.</p>')
         self._words = parts[0]
         self.verdict.text = "".join(parts)
 
@@ -397,10 +398,12 @@ class Page:
         titles = [*self._axes]
         self.x, self.y = (
             Select(title=text, options=titles, value=titles[min(k, len(titles) - 1)], width=230)
-            for k, text in enumerate(("Across", "Up"))
+            for k, text in enumerate(("Horizontal axis", "Vertical axis"))
         )
         ranked = {metric(name[0]).title.strip(): name for name in CHANGES}
-        self._by = Select(title="Best by", options=[*ranked], value=next(iter(ranked)), width=230)
+        self._by = Select(
+            title="Metric of the map", options=[*ranked], value=next(iter(ranked)), width=230
+        )
         self._ranked = ranked
         keys = ("x", "y", "w", "h", "colour", "alpha", "hatch", "text", "at_x", "at_y")
         self._cells = ColumnDataSource({key: [] for key in keys})
@@ -465,7 +468,8 @@ class Page:
             data["at_y"].append(row)
             lead = change_text(best.lead.minus(-1.0))
             data["text"].append(
-                f"{best.policy} before {best.second}: {lead}" + (" (coarse)" if width > 1 else "")
+                f"lead of {best.policy} over {best.second}: {lead}"
+                + (" (block of cells)" if width > 1 else "")
             )
         self._cells.data = data
         here = self.question.value(plan.x), self.question.value(plan.y)
@@ -521,7 +525,7 @@ class Page:
 
     @property
     def answer(self) -> Answer | None:
-        """What is known now."""
+        """The current answer."""
         return self._answers.answer
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ STEPS = 8
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What a page asks: which policy is better on a workload under these options?
+    """The question of a page: which policy is better on a workload under these options?
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class Control(msgspec.Struct, frozen=True):
     def text(self, value: Any) -> str:
         """Return a value as text."""
         if value is None:
-            return "as failures"
+            return "MTBF of the failures"
         option = OPTIONS.get(self.name)
         if option is not None and option.is_duration:
             return exact(value)
@@ -266,7 +266,7 @@ def _around(name: str, down: float, up: float) -> Callable[[Question], Sequence[
 
 
 def _nodes(question: Question) -> Sequence[int]:
-    """Return from the nodes of the largest job to twice the nodes of the machine."""
+    """Return numbers of nodes from half to twice the nodes of the machine."""
     n_nodes = question.value("nodes")
     step = max(1, n_nodes // 20)
     return sorted({n_nodes, *range(max(1, n_nodes // 2), 2 * n_nodes + 1, step)})
@@ -323,7 +323,9 @@ CONTROLS = (
     Control("checkpoint", "Checkpoints", _offering(_models), choice=True),
     Control("checkpoint_cost", "Checkpoint cost", _cost("checkpoint_cost"), needs=_periodic),
     Control("recovery_cost", "Recovery cost", _cost("recovery_cost"), needs=_periodic),
-    Control("checkpoint_mtbf", "MTBF for the period", _offering(_periods), needs=_periodic),
+    Control(
+        "checkpoint_mtbf", "MTBF for the checkpoint period", _offering(_periods), needs=_periodic
+    ),
     Control("spares", "Spare nodes", _spares),
     Control("nodes", "Nodes of the machine", _nodes),
     Control("load", "Load", _loads),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user takes from the page: a page without a server, and a campaign file."""
+"""Downloads of the page: a page without a server, and a campaign file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from rebat.api.over import campaign_tables
 from rebat.api.provenance import versions
+from rebat.core.formatting import counted
 from rebat.figures.canvas import svg_of
 from rebat.figures.charts import ratios_figure
 from rebat.figures.winner_map import Axis, winner_map
@@ -52,7 +53,7 @@ def static_page(page: Page) -> str:
     return page_of(
         Report(
             title=f"What if: {question.name}",
-            lead=f"{answer.n_seeds} seeds of each policy, simulated with rebat.",
+            lead=f"{counted(answer.n_seeds, 'run')} of each policy, simulated with rebat.",
             judgements=(),
             tables=[
                 Table("", "Main numbers", ["metric", "policy", "mean", "change"], numbers),

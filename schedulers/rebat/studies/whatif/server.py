@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of the page: only this machine, only with the token, only as many pages as allowed.
+"""The server of the page. It accepts requests of this machine with the token.
 
 The token is the first part of each address, also of scripts and of the web socket. A request
 without it is refused, and so is a request for another host name (DNS rebinding).
@@ -41,11 +41,11 @@ class Refused(RequestHandler):
         self.finish("Open the address that 'rebat whatif' printed.\n")
 
     def check_xsrf_cookie(self) -> None:
-        """Requests are refused anyway."""
+        """Skip the check: the request is refused in any case."""
 
 
 class Download(RequestHandler):
-    """A file made from what a page shows."""
+    """A file with the content of a page."""
 
     def initialize(self, server: Server, kind: str, make: Callable[[Page], str]) -> None:
         self._server, self._kind, self._make = server, kind, make
