@@ -223,7 +223,7 @@ class Control(msgspec.Struct, frozen=True):
     def text(self, value: Any) -> str:
         """Return a value as text."""
         if value is None:
-            return "MTBF of the failures"
+            return "of the failures"
         option = OPTIONS.get(self.name)
         if option is not None and option.is_duration:
             return exact(value)
@@ -323,9 +323,7 @@ CONTROLS = (
     Control("checkpoint", "Checkpoints", _offering(_models), choice=True),
     Control("checkpoint_cost", "Checkpoint cost", _cost("checkpoint_cost"), needs=_periodic),
     Control("recovery_cost", "Recovery cost", _cost("recovery_cost"), needs=_periodic),
-    Control(
-        "checkpoint_mtbf", "MTBF for the checkpoint period", _offering(_periods), needs=_periodic
-    ),
+    Control("checkpoint_mtbf", "MTBF for the period", _offering(_periods), needs=_periodic),
     Control("spares", "Spare nodes", _spares),
     Control("nodes", "Nodes of the machine", _nodes),
     Control("load", "Load", _loads),
