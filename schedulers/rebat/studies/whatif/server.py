@@ -21,7 +21,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, RequestHandler
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, RebatError
 from rebat.studies.whatif.answers import Answers
 from rebat.studies.whatif.page import Page
 from rebat.studies.whatif.question import Question
@@ -55,8 +55,14 @@ class Download(RequestHandler):
         page = self._server.pages.get(self.get_argument("page", ""))
         if page is None:
             raise HTTPError(404)
+        try:
+            content = self._make(page)
+        except RebatError as error:
+            self.set_status(409)
+            self.finish(f"{error}\n")
+            return
         self.set_header("Content-Type", self._kind)
-        self.finish(self._make(page))
+        self.finish(content)
 
 
 class _Application(BokehTornado):  # type: ignore[misc]
