@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebat.core.batsim5 import ENDING_US, FAILS
 from rebat.core.decisions import RegisterProfile, RejectJob
+from rebat.core.units import to_us
 from rebat.models.checkpoint import Checkpointing
 from rebat.wire.batsim5 import decode_reply
 from rebat.wire.profiles5 import parts_of, with_sequences
@@ -38,6 +41,17 @@ def test_a_checkpointed_delay_is_a_sequence_of_its_parts() -> None:
         "seq": [f"1#1:d.{name}" for name in names],
         **FIELDS,
     }
+
+
+@pytest.mark.parametrize("checkpoints", [{}, FIELDS])
+def test_a_delay_that_fails_is_as_long_as_a_delay_and_its_last_part_fails(checkpoints) -> None:
+    *parts, sequence = registers(
+        type="delay", delay=197, ret=1, **{FAILS: ["1:d", "1:d.end"]}, **checkpoints
+    )
+    delays = {part.name: part.profile["delay"] for part in parts}
+    *others, last = sequence.profile["seq"]
+    assert last == "1:d.end" and "ret" not in sequence.profile
+    assert sum(to_us(delays[name]) for name in others) + ENDING_US == to_us(197)
 
 
 def test_other_profiles_stay_as_they_are() -> None:
