@@ -343,7 +343,7 @@ def test_unknown_fields_and_events_of_batsim_are_not_errors() -> None:
         (
             b'{"now": 1, "events": [{"event_type": "SimulationBeginsEvent", "event": '
             b'{"computation_host_number": 2, "computation_hosts": [{"id": 1}, {"id": 2}]}}]}',
-            "consecutive",
+            "consecutive.* 0 to 1, in this order",
         ),
         (
             b'{"now": 1, "events": [{"event_type": "ExternalEventOccurredEvent", "event": {"id": '
