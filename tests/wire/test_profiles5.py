@@ -83,6 +83,16 @@ def test_the_parts_are_as_long_as_the_delay(period, cost, first, recovery, closi
     assert all(len(values) == 1 for values in lengths.values())
 
 
+@pytest.mark.parametrize(
+    ("rest_us", "parts"),
+    [(9, [("last", 9)]), (10, [("last", 10)]), (11, [("last", 1), ("checkpoint", 10)])],
+)
+def test_a_closing_checkpoint_follows_only_a_rest_that_is_longer(rest_us, parts) -> None:
+    c = Checkpointing(100, 10, 7, first_period_us=40, first_recovery_us=7, closing=True)
+    ended = [part for part in parts_of(c, 7 + 40 + 10 + rest_us) if part[1]]
+    assert ended == [("recovery", 7), ("first", 40), ("checkpoint", 10), *parts]
+
+
 def test_resubmissions_run_as_sequences() -> None:
     """The random cases have checkpoints. Other tests check that the schedule is unchanged."""
     registered = []
