@@ -19,6 +19,10 @@ MOST_NUMBERS = 160
 """Maximum number of cells of a map that shows leads as text."""
 
 
+_PLATE = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0}
+"""Background of a number on hatching."""
+
+
 class Axis(NamedTuple):
     """A parameter of a map: its name in words, its values, and these as text."""
 
@@ -66,6 +70,7 @@ def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: s
             axes.text(
                 at[0] + 0.5, at[1] + 0.5, f"{winner.lead.mean * 100:.1f}", ha="center",
                 va="center", fontsize=7, color="white" if dark else "black",
+                bbox=None if winner.decided else _PLATE,
             )  # fmt: skip
     axes.set_xlim(-0.5, len(x.values) - 0.5)
     axes.set_ylim(-0.5, len(y.values) - 0.5)
