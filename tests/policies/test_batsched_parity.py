@@ -14,7 +14,10 @@ from rebat.campaign.batsched import VARIANTS, embedded, recorded
 from rebat.contract import Policy
 from rebat.core.files import names
 from rebat.core.jobs import Workload
+from rebat.core.nodes import NodeSet
 from rebat.core.options import Dialect, SessionOptions
+from rebat.core.units import to_us
+from rebat.models.failures.events import MachineEvent
 from rebat.policies.composition import Scheduler
 from rebat.policies.placement.choosers import lowest
 from rebat.policies.placement.chosen import ChosenPlan
@@ -28,7 +31,7 @@ from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan
 from tests.support.amount import few
 from tests.support.recordings import beside
-from tests.support.scenarios import check_run, failures, machine, workloads
+from tests.support.scenarios import check_run, failures, flows, machine, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -157,3 +160,13 @@ def test_fcfs_lets_nobody_pass_the_head() -> None:
     assert {job.id: job.start_us // 10**6 for job in result.jobs} == {
         "w0!1": 0, "w0!2": 10, "w0!3": 20,
     }  # fmt: skip
+
+
+def test_a_failure_of_every_second_node_needs_many_blocks_at_a_time() -> None:
+    """Job 1 runs on a node that stays up. Job 2 waits until the nodes are repaired."""
+    odd = NodeSet.of(range(1, 200, 2))
+    events = [MachineEvent(to_us(1), False, odd), MachineEvent(to_us(5), True, odd)]
+    workload, policy = machine(200, (1, 10), (150, 50)), preset("batsched-conservative")
+    result = simulate(workload, policy, machine_events=events, how="reference")
+    check_run(result)
+    assert flows(result) == {"1": 10, "2": 55}
