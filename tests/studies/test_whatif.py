@@ -25,7 +25,14 @@ from rebat.results.comparison import by_name, rows
 from rebat.runs.scenario import ScenarioOptions
 from rebat.studies.whatif import answers as module
 from rebat.studies.whatif.answers import Answer, Answers, MapPlan, node_use
-from rebat.studies.whatif.question import CONTROLS, Question, geometric, started, takes_spares
+from rebat.studies.whatif.question import (
+    CONTROLS,
+    LIVE_ATTEMPTS,
+    Question,
+    geometric,
+    started,
+    takes_spares,
+)
 from rebat.studies.whatif.saved import tables_of, toml
 
 REPLACING = "baseline:react=replacement"
@@ -71,6 +78,11 @@ class TestQuestion:
         exec(question.python(5).replace("print(result)", ""), scope)
         assert [*scope["result"].seeds.of("sfsj", USEFUL).values()] == values
         assert len(set(values)) > 1
+
+    def test_a_job_that_never_ends_is_given_up_early(self) -> None:
+        assert asked().options.max_attempts == LIVE_ATTEMPTS
+        assert f"--max-attempts {LIVE_ATTEMPTS}" in asked().command(5)
+        assert asked(max_attempts=7).options.max_attempts == 7
 
     def test_settings_without_effect_are_left_out(self, tmp_path: Path) -> None:
         question = asked(checkpoint="young-daly", checkpoint_cost=3.0, checkpoint_mtbf=60.0)
@@ -127,8 +139,9 @@ class TestAnswers:
         answer = wait(answers, lambda answer: answer.n_seeds >= 12)
         n = answer.n_seeds
         expected = rebat.run(
-            "toy", ["baseline", "sfsj"], failures=rebat.failures(mtbf=30.0, downtime=5.0), seeds=n
-        )
+            "toy", ["baseline", "sfsj"], failures=rebat.failures(mtbf=30.0, downtime=5.0), seeds=n,
+            max_attempts=LIVE_ATTEMPTS,
+        )  # fmt: skip
         assert by_name(rows(answer.runs)) == by_name(rows(expected.seeds))
 
     def test_a_new_question_cancels_the_old_one(

@@ -46,7 +46,7 @@ MORE_SEEDS = 4 * CELL_SEEDS
 LIVE_S = 3.0
 """Time in seconds above which a run is too long for a live answer."""
 
-MAX_CACHED_RUNS = 20_000
+MAX_CACHED_RUNS = 3_000
 """Maximum number of runs whose metrics are cached."""
 
 POINTS = 600

@@ -19,6 +19,7 @@ import numpy as np
 from rebat.api.workloads import LoadedWorkload
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import exact, to_s
 from rebat.policies.presets import Preset, scheduler
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
@@ -331,6 +332,12 @@ CONTROLS = (
 """The controls in the order of the page."""
 
 
+LIVE_ATTEMPTS = 100
+"""Maximum number of interruptions of a job, if the user sets no maximum.
+
+With the usual maximum of a run, a setting under which jobs never end would need all memory.
+"""
+
 FAILURES = 500
 """Number of failures in the time of the submissions, if the user sets no failures."""
 
@@ -339,6 +346,8 @@ def started(
     workload: LoadedWorkload, name: str, options: ScenarioOptions, policies: Sequence[str]
 ) -> Question:
     """Return the question with which a page starts, after checks. By default, nodes fail."""
+    if options.max_attempts == MAX_ATTEMPTS:
+        options = msgspec.structs.replace(options, max_attempts=LIVE_ATTEMPTS)
     if len({*policies}) < 2:
         raise InputError(f"is {', '.join(policies)}", "--policy", "two or more policies")
     if options.failure_law() is None:
