@@ -49,20 +49,20 @@ def started() -> Iterator[Started]:
 
 
 @pytest.fixture
-def told() -> Iterator[list[str]]:
+def errors() -> Iterator[list[str]]:
     """Errors in the console of the browser; there must be none."""
     lines: list[str] = []
     yield lines
     assert lines == []
 
 
-def opened(browser: Any, url: str, told: list[str], width: int = 1280) -> Any:
+def opened(browser: Any, url: str, errors: list[str], width: int = 1280) -> Any:
     """Open the page, and wait for its first answer."""
     context = browser.new_context(viewport={"width": width, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     tab = context.new_page()
-    tab.on("console", lambda m: told.append(m.text) if m.type == "error" else None)
-    tab.on("pageerror", lambda error: told.append(str(error)))
+    tab.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto(url)
     tab.locator(VERDICT).first.wait_for(timeout=LATEST_MS)
     return tab
@@ -90,9 +90,9 @@ MAPPED = """() => {
 }"""
 
 
-def test_a_drag_gives_the_numbers_of_rebat_run(browser, started, told, tmp_path: Path) -> None:
+def test_a_drag_gives_the_numbers_of_rebat_run(browser, started, errors, tmp_path: Path) -> None:
     _, url = started()
-    tab = opened(browser, url, told)
+    tab = opened(browser, url, errors)
     slider = tab.get_by_role("slider").first
     before = slider.get_attribute("aria-valuetext"), words(tab)
     box = slider.bounding_box()
@@ -126,9 +126,9 @@ def test_a_drag_gives_the_numbers_of_rebat_run(browser, started, told, tmp_path:
         assert (f"{float(ratio):.6g}" if ratio else "") == row["ratio"], (name, policy)
 
 
-def test_a_cell_of_the_map_sets_both_sliders(browser, started, told) -> None:
+def test_a_cell_of_the_map_sets_both_sliders(browser, started, errors) -> None:
     _, url = started()
-    tab = opened(browser, url, told)
+    tab = opened(browser, url, errors)
     tab.wait_for_function(MAPPED, timeout=LATEST_MS)
     place = tab.evaluate(
         """() => {
@@ -150,9 +150,9 @@ def test_a_cell_of_the_map_sets_both_sliders(browser, started, told) -> None:
     assert f"--mtbf {place[2].replace(' ', '')}" in tab.locator("pre").first.inner_text()
 
 
-def test_the_keyboard_alone_changes_settings(browser, started, told) -> None:
+def test_the_keyboard_alone_changes_settings(browser, started, errors) -> None:
     _, url = started()
-    tab = opened(browser, url, told)
+    tab = opened(browser, url, errors)
     for _ in range(30):
         tab.keyboard.press("Tab")
         role = tab.evaluate(
@@ -171,9 +171,9 @@ def test_the_keyboard_alone_changes_settings(browser, started, told) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 412])
-def test_nothing_moves_while_numbers_arrive(browser, started, told, width: int) -> None:
+def test_nothing_moves_while_numbers_arrive(browser, started, errors, width: int) -> None:
     _, url = started()
-    tab = opened(browser, url, told, width)
+    tab = opened(browser, url, errors, width)
     boxes = "() => [...document.querySelectorAll('figure, h2')].map(e => e.offsetTop)"
     before = tab.evaluate(boxes)
     settled(tab)
@@ -181,9 +181,9 @@ def test_nothing_moves_while_numbers_arrive(browser, started, told, width: int) 
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_what_is_saved_needs_no_server(browser, started, told, tmp_path: Path) -> None:
+def test_what_is_saved_needs_no_server(browser, started, errors, tmp_path: Path) -> None:
     server, url = started()
-    tab = opened(browser, url, told)
+    tab = opened(browser, url, errors)
     tab.wait_for_function(MAPPED, timeout=LATEST_MS)
     for text, name in (("Save page", "whatif.html"), ("Save as campaign", "whatif.toml")):
         with tab.expect_download() as download:
@@ -209,10 +209,10 @@ def test_what_is_saved_needs_no_server(browser, started, told, tmp_path: Path) -
     assert "4 of " in done.stdout + done.stderr
 
 
-def test_a_second_tab_replaces_the_first(browser, started, told) -> None:
+def test_a_second_tab_replaces_the_first(browser, started, errors) -> None:
     _, url = started()
-    first = opened(browser, url, told)
-    second = opened(browser, url, told)
+    first = opened(browser, url, errors)
+    second = opened(browser, url, errors)
     first.locator("text=opened a second time").wait_for(timeout=LATEST_MS)
     settled(second)
     first.reload()
@@ -231,9 +231,9 @@ def test_a_killed_server_is_told_and_a_new_one_answers(browser, started) -> None
     tab.locator(VERDICT).first.wait_for(timeout=LATEST_MS)
 
 
-def test_policies_can_be_chosen(browser, started, told) -> None:
+def test_policies_can_be_chosen(browser, started, errors) -> None:
     _, url = started()
-    tab = opened(browser, url, told)
+    tab = opened(browser, url, errors)
     tab.evaluate(
         "() => { Bokeh.documents[0].get_model_by_name('policies').value ="
         " ['baseline', 'easy', 'greedy'] }"

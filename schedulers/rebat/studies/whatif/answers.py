@@ -192,6 +192,12 @@ class Answers:
                 answer, runs=answer.runs.copy(), use=dict(answer.use), cells=dict(answer.cells)
             )
 
+    @property
+    def version(self) -> int:
+        """The version of the current answer, or -1 if there is none."""
+        with self._changed:
+            return -1 if self._answer is None else self._answer.version
+
     def close(self) -> None:
         """Stop the threads. A run that is in progress ends first."""
         with self._changed:
@@ -237,10 +243,10 @@ class Answers:
             except _Cancelled:
                 pass
             except Exception as error:  # the page shows it
-                if not isinstance(error, RebatError) and answer is self._answer:
-                    self._update(answer, error=f"{type(error).__name__}: {one_line(error)}")
-                else:
-                    self._update(answer, error=one_line(error))
+                kind = "" if isinstance(error, RebatError) else f"{type(error).__name__}: "
+                with self._changed:
+                    answer.error = f"{kind}{one_line(error)}"
+                    answer.version += 1
             finally:
                 with self._changed:
                     self._busy -= 1
@@ -258,12 +264,6 @@ class Answers:
             self._answer.complete = True
             self._answer.version += 1
         return task
-
-    def _update(self, answer: Answer, **changes: Any) -> None:
-        with self._changed:
-            for name, value in changes.items():
-                setattr(answer, name, value)
-            answer.version += 1
 
     def _perform(
         self, answer: Answer, question: Question, seed: int, cell: tuple[int, int, int] | None

@@ -114,7 +114,7 @@ class Page:
         import jinja2
         from bokeh.layouts import column
 
-        self.first = self.question = question
+        self.question = question
         self._answers, self._document, self._shown = answers, document, -1
         self._words = ""
         self._state: Any = None
@@ -178,7 +178,7 @@ class Page:
         )  # fmt: skip
         widget.on_change("value", lambda attr, old, new: self._set(control, texts.index(new)))
         note = Div(
-            text=escape(control.help), sizing_mode="stretch_width", visible=True,
+            text=escape(control.help), sizing_mode="stretch_width",
             styles={"color": "#555", "font-size": ".82rem", "margin": "0 5px .5rem"},
         )  # fmt: skip
         return [widget, note]
@@ -274,8 +274,7 @@ class Page:
 
     def refresh(self) -> None:
         """Show the current answer if it changed."""
-        answer = self._answers.answer
-        if answer is None or answer.version == self._shown:
+        if self._answers.version == self._shown or (answer := self._answers.answer) is None:
             return
         self._shown = answer.version
         self._show_map(answer)
@@ -315,15 +314,10 @@ class Page:
 
     def _show_use(self, answer: Answer) -> None:
         """Show the nodes in use of the first seed as step lines."""
-        use = {
-            policy: answer.use[policy] for policy in answer.runs.policies if policy in answer.use
-        }
         data: dict[str, list[Any]] = {"xs": [], "ys": [], "colour": []}
-        for policy, (x, y) in use.items():
-            ends = [1000.0 * each for each in (*x[1:], x[-1])]
-            data["xs"].append(
-                [at for pair in zip((1000.0 * e for e in x), ends, strict=False) for at in pair]
-            )
+        for policy, (x, y) in answer.use.items():
+            at_ms = [1000.0 * each for each in x for _ in range(2)]
+            data["xs"].append([*at_ms[1:], at_ms[-1]])
             data["ys"].append([share for share in y for _ in range(2)])
             data["colour"].append(self._colours()[policy])
         if self._lines.data != data:
