@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import rebat
-from rebat.api.workloads import names_in, with_names
+from rebat.api.workloads import with_names
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.workloads.machine import names_in
 
 NAMES = "gpu[1-2],n[007,010]"
 

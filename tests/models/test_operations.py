@@ -183,7 +183,8 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ("cluster:partitions=a:0-1+b:1", "partitions a and b overlap"),
+        ("cluster:partitions=a:0-1:order=late", "order 'late'"),
+        ("easy:partitions=a:0:max_time=soon", "not a duration"),
         ("cluster:partitions=a:0+a:1", "a name is a duplicate"),
         ("cluster:partitions=a", "expected NAME:NODES"),
         ("cluster:partitions=a:0:high", "expected NAME:NODES"),

@@ -72,9 +72,9 @@ def test_the_smallest_size_counts(planning: str, shape, rejected: bool) -> None:
     assert all("2 of 8 nodes are spare nodes" in reason for reason in reasons(result).values())
 
 
-def test_spare_nodes_reduce_the_partition_that_contains_them() -> None:
+def test_each_partition_has_a_share_of_the_spare_nodes() -> None:
     policy = f"cluster:{SPARES},partitions=low:0-3+high:4-7:2"
-    workload = machine(8, (3, 10), (2, 10))
+    workload = machine(8, (4, 10), (3, 10))
     result = run(policy, workload)
-    assert reasons(result)["1"].startswith("requires 3 nodes, but the maximum is 2: 2 of 4 nodes")
+    assert reasons(result)["1"].startswith("requires 4 nodes, but the maximum is 3: 1 of 4 nodes")
     assert list(reasons(result)) == ["1"]

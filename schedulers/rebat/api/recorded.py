@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from rebat.api.result import Result
-from rebat.api.workloads import node_list
 from rebat.core.files import file_hash
 from rebat.core.formatting import counted
 from rebat.results.files.run_folder import RECORDED, RecordSource
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
 from rebat.runs.single import PolicyRuns
+from rebat.workloads.machine import node_list
 from rebat.workloads.recorded import RecordedSchedule, counted_attempts
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rebat.api.workloads import names_in
 from rebat.core.attempts import job_name
 from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
@@ -24,6 +23,7 @@ from rebat.records.judge import MARK, is_finding
 from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
 from rebat.sim.choose import covers, how_of, ready
+from rebat.workloads.machine import names_in
 
 OFFSET_S = 60.0
 """Time in seconds that is added to a wait before its logarithm is computed."""

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 from base64 import b64encode
 
-from rebat.api.workloads import names_in
 from rebat.core.formatting import PAGE_STYLE
 from rebat.figures.canvas import content_of, save
+from rebat.workloads.machine import names_in
 
 
 class Result:

@@ -29,14 +29,7 @@ from rebat.api.many import SeedOptions
 from rebat.api.provenance import CommandLine, Origin, origin_of
 from rebat.api.remarks import Remark
 from rebat.api.result import Result
-from rebat.api.workloads import (
-    LoadedWorkload,
-    as_file,
-    errors_name_nodes,
-    load_workload,
-    names_in,
-    node_list,
-)
+from rebat.api.workloads import LoadedWorkload, as_file, errors_name_nodes, load_workload
 from rebat.console.output import print_line, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.declared import converted
@@ -53,6 +46,7 @@ from rebat.runs.scenario import OF_FAILURES, OPTIONS, Scenario, ScenarioOptions,
 from rebat.runs.seeds import SeedRuns, run_seeds
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
+from rebat.workloads.machine import names_in, node_list
 
 ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
 """The options of a scenario that are arguments of `run`."""

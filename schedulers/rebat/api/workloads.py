@@ -22,8 +22,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rebat.records.hosts import check_list, sorted_names
-
 
 class LoadedWorkload(Workload, frozen=True):
     """A workload with the source from which it was loaded.
@@ -173,30 +171,6 @@ def _length_s(workload: Workload, profile: str) -> float | None:
 
 
 _NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
-
-
-def node_list(workload: Workload, n_nodes: int) -> str:
-    """Return the node names of a workload in short form (``n[001-003]``).
-
-    Return an empty text if there are not ``n_nodes`` names.
-    """
-    names = (workload.machine or {}).get("nodes")
-    return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
-
-
-def names_in(folded: Any) -> tuple[str, ...]:
-    """Return the names in a list like ``n[001-003]``. Return an empty tuple if the list is invalid.
-
-    >>> names_in("n[1-2,7]")
-    ('n1', 'n2', 'n7')
-    """
-    if not isinstance(folded, str):
-        return ()
-    try:
-        check_list(folded)
-    except InputError:
-        return ()
-    return sorted_names([folded])
 
 
 def with_names(text: str, names: Sequence[str]) -> str:

@@ -139,8 +139,8 @@ def _machine(
     nodes: int | None, workload: Path | None
 ) -> tuple[Workload | None, int, tuple[str, ...]]:
     """Return the workload, the number of nodes, and their names (empty if they have no names)."""
-    from rebat.api.workloads import names_in, node_list
     from rebat.workloads.load import load_workload
+    from rebat.workloads.machine import names_in, node_list
 
     if workload is None:
         if nodes is None:

@@ -78,12 +78,13 @@ def validate(
       rebat validate out/sfsj --events f0.events --workload november.json.gz
     """
     from rebat.api.validation import validate_files
-    from rebat.api.workloads import names_in, with_names
+    from rebat.api.workloads import with_names
     from rebat.core.units import to_us
     from rebat.models.failures.events import read_events
     from rebat.results.files.run_folder import node_list_of, read_source
     from rebat.results.validate.findings import Reference
     from rebat.workloads.load import load_workload
+    from rebat.workloads.machine import names_in
 
     if as_json:
         reject_with_json("show")
@@ -274,11 +275,11 @@ def export(
     Example:
       rebat export --perfetto out/june/sfsj -o sfsj.pftrace.gz
     """
-    from rebat.api.workloads import names_in
     from rebat.console.progress import counting_bar
     from rebat.core.files import write_bytes
     from rebat.figures.perfetto import nodes_per_track, run_trace
     from rebat.results.files.run_folder import node_list_of, read_timeline, run_folders
+    from rebat.workloads.machine import names_in
 
     folders = run_folders(run)
     if len(folders) > 1:

@@ -48,11 +48,11 @@ def view(
       rebat view out/june -p sfsj --window 10d:12d --html june.html
     """
     from rebat.api.checks import error_at
-    from rebat.api.workloads import names_in
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
     from rebat.results.files.run_folder import node_list_of, run_folders
     from rebat.results.measures.summary import parse_window
+    from rebat.workloads.machine import names_in
 
     if html and html.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"is {html.name!r}", "--html", "a name ending in .html")

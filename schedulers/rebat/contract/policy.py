@@ -12,6 +12,7 @@ from rebat.contract.planned import PlannedStarts
 from rebat.contract.proposals import Answer, Proposal, Refusal
 from rebat.contract.view import View
 from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
 
 
 class News(msgspec.Struct):
@@ -76,6 +77,10 @@ class Changes(msgspec.Struct):
     """Number of failures and drains of nodes. It includes nodes that are usable again."""
     repairs: int = 0
     """Number of repairs and undrains of nodes. It includes nodes that are unusable again."""
+    failing: list[NodeSet] = []
+    """The nodes counted in ``failures``."""
+    returning: list[NodeSet] = []
+    """The nodes counted in ``repairs``."""
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -241,3 +241,176 @@ class View:
     def obstacle(self, nodes: NodeSet) -> int:
         """Return the first of these nodes that is unusable or held, or -1 if there is none."""
         return self._state.nodes.obstacle(nodes)
+
+    def part(
+        self,
+        nodes: NodeSet,
+        has: Callable[[str], bool],
+        adapted: Callable[[Attempt], Attempt],
+    ) -> PartView:
+        """Return a view of some nodes and of some jobs, as if they were a machine of their own."""
+        return PartView(self._state, self._registry, nodes, has, adapted)
+
+
+class PartMachine(Machine):
+    """Some nodes of a machine, numbered from 0 in their order."""
+
+    def __init__(self, state: State, part: NodeSet) -> None:
+        super().__init__(state)
+        self._part = part
+
+    @property
+    def n_nodes(self) -> int:
+        return self._part.size
+
+    @property
+    def free(self) -> npt.NDArray[np.bool_]:
+        return self._part.of_each(super().free)
+
+    @property
+    def tags(self) -> npt.NDArray[np.int32]:
+        return self._part.of_each(super().tags)
+
+    @property
+    def down(self) -> npt.NDArray[np.bool_]:
+        return self._part.of_each(super().down)
+
+    @property
+    def drained(self) -> npt.NDArray[np.bool_]:
+        return self._part.of_each(super().drained)
+
+    def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
+        return self._part.of_each(super().drained_for(why, only))
+
+    @property
+    def uptime_us(self) -> npt.NDArray[np.int64]:
+        return self._part.of_each(super().uptime_us)
+
+    @property
+    def age_us(self) -> npt.NDArray[np.int64]:
+        return self._part.of_each(super().age_us)
+
+
+class HeldForJob(msgspec.Struct, frozen=True):
+    """A `WaitingJob` in the node numbers of a part."""
+
+    on: str
+    held: Running | None
+    n_held: int
+    n_lost: int
+
+
+class PartView(View):
+    """A view of some nodes, numbered from 0 in their order, and of some jobs.
+
+    Parameters
+    ----------
+    nodes : NodeSet
+        The nodes of the part.
+    has : callable
+        Whether the part has a job, by the id of the job.
+    adapted : callable
+        Function from an attempt to the attempt that the view shows.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        registry: Registry,
+        nodes: NodeSet,
+        has: Callable[[str], bool],
+        adapted: Callable[[Attempt], Attempt],
+    ) -> None:
+        super().__init__(state, registry)
+        self._part, self._ids, self.has, self.adapted = nodes, nodes.ids, has, adapted
+        self._machine = PartMachine(state, nodes)
+        self._seen: dict[str, tuple[Running, Running]] = {}
+
+    def numbered(self, nodes: NodeSet) -> NodeSet:
+        """Return nodes of the machine in the numbers of the part. Other nodes are left out."""
+        ids = nodes.ids
+        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+        return NodeSet.of_sorted(at[self._ids[at] == ids])
+
+    def on_machine(self, nodes: NodeSet) -> NodeSet:
+        """Return nodes of the part in the numbers of the machine."""
+        return NodeSet.of_sorted(self._ids[nodes.ids])
+
+    def seen(self, running: Running) -> Running:
+        """Return a running attempt as the part shows it. The same attempt is the same object."""
+        attempt_id = running.attempt.id
+        known = self._seen.get(attempt_id)
+        if known is None or known[0] is not running:
+            shown = Running(
+                self.adapted(running.attempt), running.start_us, self.numbered(running.nodes)
+            )
+            known = self._seen[attempt_id] = running, shown
+        return known[1]
+
+    def shows(self, attempt_id: str) -> bool:
+        """Return whether the part has shown a running attempt that has not ended."""
+        return attempt_id in self._seen
+
+    def forget(self, running: Running) -> None:
+        """Forget an attempt that has ended."""
+        self._seen.pop(running.attempt.id, None)
+
+    @property
+    def n_nodes(self) -> int:
+        return self._part.size
+
+    @property
+    def n_up(self) -> int:
+        return self._part.size - int(self._machine.down.sum())
+
+    @property
+    def n_free(self) -> int:
+        return int(self._machine.free.sum())
+
+    @property
+    def queue(self) -> Mapping[str, Attempt]:
+        return {
+            name: self.adapted(attempt)
+            for name, attempt in super().queue.items()
+            if self.has(attempt.job_id)
+        }
+
+    @property
+    def running(self) -> Mapping[str, Running]:
+        return {
+            name: self.seen(running)
+            for name, running in super().running.items()
+            if self.has(running.attempt.job_id)
+        }
+
+    @property
+    def stopping(self) -> Mapping[str, object]:
+        return self._of_part(super().stopping)
+
+    @property
+    def scheduled(self) -> Mapping[str, object]:
+        return self._of_part(super().scheduled)
+
+    def _of_part(self, rows: Mapping[str, object]) -> Mapping[str, object]:
+        running = super().running
+        return {
+            name: row
+            for name, row in rows.items()
+            if name in running and self.has(running[name].attempt.job_id)
+        }
+
+    @property
+    def waiting(self) -> Mapping[str, WaitingJob]:
+        return {
+            job_id: HeldForJob(job.on, job.held and self.seen(job.held), job.n_held, job.n_lost)
+            for job_id, job in super().waiting.items()
+            if self.has(job_id)
+        }
+
+    def of_tag(self, tag: int) -> Running | None:
+        running = super().of_tag(tag)
+        return self.seen(running) if running and self.has(running.attempt.job_id) else None
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        node = super().obstacle(self.on_machine(nodes))
+        return node if node < 0 else int(np.searchsorted(self._ids, node))

@@ -134,6 +134,10 @@ class PlanningOptions(Options, frozen=True):
 class ReactionOptions(Options, frozen=True):
     """Options of a reaction, which decides on running jobs."""
 
+    in_each: ClassVar[str] = ""
+    """Where the reaction acts separately: in each partition, or in each group of partitions that
+    share nodes. If the text is empty, it acts on the entire machine."""
+
     @property
     def n_spares(self) -> int:
         """Number of nodes that the reaction reserves."""

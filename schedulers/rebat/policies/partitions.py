@@ -1,32 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partitions of a machine, as in Slurm: named groups of nodes, each with a tier.
+"""Partitions of a machine, as in Slurm: named groups of nodes, which may overlap.
 
-Partitions of the same tier share no node. Partitions of different tiers may overlap. When a job of
-a higher tier needs the cores of jobs of a lower tier, these jobs are checkpointed. Source: section
-4.3 of Rodríguez-Pascual et al. 2019 (PriorityTier, PreemptMode=CHECKPOINT, lists of nodes in
-opposite order).
+A partition may have its own queue order, maximum sizes and times of jobs, and planned time of jobs
+without a walltime. Each partition has a *tier*: jobs of a higher tier are first. Under the planning
+``fifo``, jobs of a lower tier are checkpointed when a job of a higher tier needs their cores
+(section 4.3 of Rodríguez-Pascual et al. 2019: PriorityTier, PreemptMode=CHECKPOINT, lists of nodes
+in opposite order).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote, unquote
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rebat.contract import View
+from rebat.core.attempts import Attempt
 from rebat.core.cores import groups_of, processors_of
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
+from rebat.core.units import format_duration, parse_duration, to_s, to_us
+from rebat.policies.queue_order import QUEUE_ORDERS, Key, QueueOrder
 from rebat.policies.variants import text
 
-_EXPECTED = "NAME:NODES[:TIER][:reversed] joined by +, like normal:all:2+eternal:all:1:reversed"
+NONE = "none"
+"""The option's value for a machine without partitions, even if the workload states some."""
+
+_EXPECTED = (
+    "NAME:NODES[:TIER][:order=ORDER][:max_nodes=N][:max_time=TIME][:default_time=TIME][:reversed] "
+    "joined by +, like normal:all:2+eternal:all:1:reversed"
+)
 _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """A partition of a machine.
+
+    Attributes
+    ----------
+    name : str
+    nodes : NodeSet
+        Numbers of its nodes, or of its cores if nodes have several cores.
+    tier : int
+        Jobs of the highest tier are first.
+    backwards : bool
+        Whether jobs start on the last nodes first.
+    order : str
+        Queue order, or an empty text for that of the scheduler.
+    max_nodes : int
+        Maximum number of nodes of a job. 0: all nodes of the partition.
+    max_time_us, default_time_us : int
+        Maximum walltime of a job, and planned time of a job without a walltime, in microseconds. 0:
+        there is none.
+    """
+
+    name: str
+    nodes: NodeSet
+    tier: int = 1
+    backwards: bool = False
+    order: str = ""
+    max_nodes: int = 0
+    max_time_us: int = 0
+    default_time_us: int = 0
+
+    def adapted(self, attempt: Attempt) -> Attempt:
+        """Return an attempt with the default time, if it has no walltime."""
+        if not self.default_time_us or attempt.has_walltime:
+            return attempt
+        return msgspec.structs.replace(attempt, walltime_us=self.default_time_us)
+
+    def refuses(self, attempt: Attempt) -> str:
+        """Return why the limits of the partition exclude an attempt, or an empty text."""
+        most = self.max_nodes or self.nodes.size
+        if attempt.n_nodes > most:
+            needs = counted(attempt.n_nodes, "node")
+            return f"requires {needs}, but the maximum of partition {self.name} is {most}"
+        if self.max_time_us and attempt.walltime_us > self.max_time_us:
+            limit = format_duration(to_s(self.max_time_us))
+            return f"has a longer walltime than the maximum of partition {self.name}, {limit}"
+        return ""
 
 
 class PartitionText(msgspec.Struct, frozen=True):
@@ -34,20 +94,33 @@ class PartitionText(msgspec.Struct, frozen=True):
 
     name: str
     nodes: str
-    tier: int = 1
-    backwards: bool = False
+    options: dict[str, Any] = {}
+
+    @property
+    def backwards(self) -> bool:
+        """Whether jobs start on the last nodes first."""
+        return bool(self.options.get("backwards"))
 
 
-class Partition(msgspec.Struct, frozen=True):
-    """A partition of a machine.
+def _order(name: str) -> str:
+    if name not in QUEUE_ORDERS:
+        raise unknown_name("order", name, QUEUE_ORDERS)
+    return name
 
-    ``nodes`` contains the numbers of its nodes, or of its cores if nodes have several cores.
-    """
 
-    name: str
-    nodes: NodeSet
-    tier: int
-    backwards: bool
+def _nodes_at_most(value: str) -> int:
+    if not (value.isdecimal() and 0 < int(value) < 10**8):
+        raise InputError(f"max_nodes is {value!r}", expected="a number of nodes")
+    return int(value)
+
+
+_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "order": ("order", _order),
+    "max_nodes": ("max_nodes", _nodes_at_most),
+    "max_time": ("max_time_us", lambda value: to_us(parse_duration(value))),
+    "default_time": ("default_time_us", lambda value: to_us(parse_duration(value))),
+}
+"""Options of a partition in a text: field and reader of the value."""
 
 
 @lru_cache(maxsize=64)
@@ -57,7 +130,9 @@ def read_partitions(text: str) -> tuple[PartitionText, ...]:
     >>> [partition.name for partition in read_partitions("high:0%-25%+low:25%-100%")]
     ['high', 'low']
     """
-    rows = tuple(_partition(part, text) for part in text.split("+")) if text else ()
+    rows = (
+        tuple(_partition(part, text) for part in text.split("+")) if text not in ("", NONE) else ()
+    )
     names = [row.name for row in rows]
     if len(set(names)) < len(names):
         raise InputError(f"partitions {text!r}: a name is a duplicate", expected=_EXPECTED)
@@ -65,24 +140,47 @@ def read_partitions(text: str) -> tuple[PartitionText, ...]:
 
 
 def _partition(part: str, text: str) -> PartitionText:
-    name, *words = part.split(":")
-    backwards = words[-1:] == ["reversed"]
-    nodes, *tiers = words[:-1] if backwards else words or [""]
-    valid = len(tiers) <= 1 and all(tier.isdecimal() and len(tier) < 7 for tier in tiers)
-    if not (name and nodes and valid):
+    name, nodes, *words = [*part.split(":"), ""] if ":" not in part else part.split(":")
+    options: list[tuple[str, Any]] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in _OPTIONS:
+            field, read = _OPTIONS[key]
+            options.append((field, read(value)))
+        elif word == "reversed":
+            options.append(("backwards", True))
+        elif word.isdecimal() and len(word) < 7:
+            options.append(("tier", int(word)))
+        else:
+            options.append(("", None))
+    fields = dict(options)
+    if not (name and nodes) or "" in fields or len(fields) < len(options):
         raise InputError(f"invalid partitions {text!r}", expected=_EXPECTED)
     if nodes != "all" and not _SHARES.match(nodes):
         NodeSet.parse(nodes)
-    return PartitionText(name, nodes, int(tiers[0]) if tiers else 1, backwards)
+    return PartitionText(unquote(name), nodes, fields)
+
+
+def partition_text(name: str, nodes: NodeSet, words: Iterable[str] = ()) -> str:
+    """Return a partition in the notation of `read_partitions`.
+
+    >>> partition_text("gpu", NodeSet.parse("0-3"), ["2", "max_time=1d"])
+    'gpu:0-3:2:max_time=1d'
+    """
+    return ":".join([quote(name, safe=""), str(nodes), *words])
 
 
 PartitionsOption = Annotated[
     str,
     text(
         read_partitions,
-        "Partitions NAME:NODES[:TIER][:reversed], joined by +. NODES is 'all', a set like 0-3, or "
-        "a share like 0%-25%. The highest TIER goes first. 'reversed' fills the partition from its "
-        "last node. Empty: no partitions.",
+        "Partitions NAME:NODES, joined by +. NODES is 'all', a set like 0-3, or a share like "
+        "0%-25%. A job runs in the partition that it names (fields partition, queue), or in the "
+        "first that is large enough. More words, each after a colon: TIER (a number; the highest "
+        "goes first), order=ORDER, max_nodes=N, max_time=TIME, default_time=TIME (planned time of "
+        "jobs without a walltime), reversed (fills the partition from its last node). none: no "
+        "partitions. Empty: those of the workload, if it states any.",
+        (NONE,),
     ),
 ]
 
@@ -91,23 +189,10 @@ PartitionsOption = Annotated[
 def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
     """Return the partitions of a machine."""
     count = groups_of(n_nodes, cores_per_node)
-    partitions = [
-        Partition(
-            row.name,
-            processors_of(_nodes(row, count), cores_per_node),
-            row.tier,
-            row.backwards,
-        )
+    return tuple(
+        Partition(row.name, processors_of(_nodes(row, count), cores_per_node), **row.options)
         for row in read_partitions(text)
-    ]
-    for i, partition in enumerate(partitions):
-        for other in partitions[:i]:
-            if partition.tier == other.tier and partition.nodes.meets(other.nodes):
-                raise InputError(
-                    f"partitions {other.name} and {partition.name} overlap",
-                    expected="disjoint nodes, or different tiers: NAME:NODES:TIER",
-                )
-    return tuple(partitions)
+    )
 
 
 def _nodes(row: PartitionText, count: int) -> NodeSet:
@@ -131,20 +216,75 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
 def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
     """Return the partitions in which a job may run, in the order of the list.
 
-    A job that names a partition runs in this partition. An eternal job that names no partition runs
-    in the lowest tier. Other jobs that name no partition run in the highest tier. Partitions that
-    are too small for the job are left out, unless all are too small.
+    A job that names a partition runs in this partition, and so does a job whose queue has the name
+    of a partition. Other eternal jobs run in the lowest tier, and other jobs in the highest tier.
+    Partitions that are too small for the job are left out, unless all are too small.
     """
-    if traits.partition:
-        rows = [row for row in partitions if row.name == traits.partition]
-        if not rows:
+    if named := traits.partition or traits.queue:
+        rows = [row for row in partitions if row.name == named]
+        if rows:
+            return rows
+        if traits.partition:
             names = ", ".join(row.name for row in partitions)
             raise InputError(f"is {traits.partition!r}", "partition", names)
-        return rows
     tiers = [row.tier for row in partitions]
     tier = min(tiers) if traits.eternal else max(tiers)
     rows = [row for row in partitions if row.tier == tier]
     return [row for row in rows if row.nodes.size >= size] or rows
+
+
+def nodes_of_all(partitions: Iterable[Partition]) -> NodeSet:
+    """Return the nodes of several partitions."""
+    pairs = (tuple(pair) for row in partitions for pair in row.nodes.intervals.tolist())
+    return NodeSet.from_intervals(pairs)
+
+
+def groups_of_partitions(partitions: Sequence[Partition]) -> list[list[Partition]]:
+    """Return groups of partitions. Partitions of different groups share no nodes."""
+    groups: list[list[Partition]] = []
+    for partition in partitions:
+        linked = [g for g in groups if any(other.nodes.meets(partition.nodes) for other in g)]
+        groups = [group for group in groups if group not in linked]
+        groups.append([*(row for group in linked for row in group), partition])
+    return sorted(groups, key=lambda group: partitions.index(group[0]))
+
+
+def shares_of(n: int, sizes: Sequence[int]) -> list[int]:
+    """Divide a number of spare nodes by the sizes of groups of partitions.
+
+    The shares are rounded down. The remaining spare nodes belong to the first groups with the
+    largest remainders.
+
+    >>> shares_of(4, [7, 3])
+    [3, 1]
+    """
+    exact = [divmod(n * size, sum(sizes)) for size in sizes]
+    left = n - sum(whole for whole, _ in exact)
+    first = sorted(range(len(sizes)), key=lambda i: -exact[i][1])[:left]
+    return [whole + (i in first) for i, (whole, _) in enumerate(exact)]
+
+
+class MergedOrder(msgspec.Struct, frozen=True):
+    """The order of one queue for several partitions.
+
+    The highest tier is first. In a tier, partitions with equal orders are sorted together. If their
+    orders differ, the jobs of the partition that is earlier in the list are first.
+    """
+
+    order: QueueOrder
+    partitions: Sequence[Partition]
+    of: Callable[..., Partition]
+
+    def __call__(self, attempt: Attempt) -> Key:
+        """Return the tier, the place of the partition, and the key of its order."""
+        partition = self.of(attempt)
+        place = next(
+            i
+            for i, other in enumerate(self.partitions)
+            if (other.tier, other.order) == (partition.tier, partition.order)
+        )
+        order = QUEUE_ORDERS[partition.order] if partition.order else self.order
+        return (-partition.tier, place, *order(attempt))
 
 
 def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:

@@ -21,6 +21,7 @@ from rebat.policies.composition import Duty, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.guard import Guarded
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
+from rebat.policies.parted import InEach, Parted, Parts
 from rebat.policies.partitions import read_partitions
 from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.hazards import Hazards
@@ -240,12 +241,23 @@ class Point(msgspec.Struct, frozen=True):
         return str(self.values.get("partitions", ""))
 
     @property
+    def parted(self) -> bool:
+        """Whether the machine has partitions."""
+        return bool(read_partitions(self.partitions))
+
+    @property
     def dialect(self) -> Dialect:
-        """Which details follow the node-stealing paper, and which follow its program."""
+        """Which details follow the node-stealing paper, and which follow its program.
+
+        With partitions, a waiting job holds its own nodes, because the lowest free nodes of the
+        machine may be in another partition.
+        """
         dialect = DIALECTS[self.common.semantics]
         values = {name: value for name, value in self.values.items() if value != "auto"}
         values["hold_margin_s"] = float(values.get("hold_margin", dialect.hold_margin_s))
         changes = {name: values[name] for name in dialect.__struct_fields__ if name in values}
+        if self.parted:
+            changes["held"] = "surviving"
         return msgspec.structs.replace(dialect, **changes)
 
     @property
@@ -313,10 +325,19 @@ class Point(msgspec.Struct, frozen=True):
         ``hazards`` is the failure law of the run, if there is one.
         """
         context = self.context(hazards)
-        reactions = [reaction.make(context) for reaction in self.reactions]
+        parts = Parts(self.partitions, partial(self.context, hazards))
+        planning = self.planning.make(context)
+        if self.parted and not isinstance(self.planning, FifoOptions):
+            planning = Parted(parts, self.planning.make)
+        reactions = [
+            InEach(parts, reaction.make, reaction.in_each == "group")
+            if self.parted and reaction.in_each
+            else reaction.make(context)
+            for reaction in self.reactions
+        ]
         returning = [made.returning for made in reactions if isinstance(made, Exclusion)]
         duties = [*self.duties(), *returning]
-        policy = Scheduler(self.planning.make(context), reactions, duties)
+        policy = Scheduler(planning, reactions, duties)
         own = self.own_places.values()
         if not own:
             return policy

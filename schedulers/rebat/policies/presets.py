@@ -25,7 +25,9 @@ from rebat.policies.choosing import changed, point
 from rebat.policies.own import OwnCode, is_own
 from rebat.policies.own_policy import OwnPolicy, own_policy, without_class
 from rebat.policies.partitions import Partition, partitions_on
+from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.hazards import Hazards, believed, is_file
+from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.point import Point
 from rebat.policies.queue_order import QUEUE_ORDERS
 
@@ -179,6 +181,21 @@ class Preset(msgspec.Struct, frozen=True):
         The tuple is empty if the option ``partitions`` is not set.
         """
         return partitions_on(self.point.partitions, n_nodes, cores_per_node)
+
+    @property
+    def takes_partitions(self) -> bool:
+        """Whether the scheduler can have partitions, and its options do not set any."""
+        point = self.point
+        possible = isinstance(point.placement, AnyOptions | NamedOptions | ClusterOptions)
+        return possible and getattr(point.planning, "partitions", None) == ""
+
+    def on_partitions(self, text: str) -> Preset:
+        """Return the preset on a machine with these partitions, if it takes any."""
+        if not (text and self.takes_partitions):
+            return self
+        planning: Any = msgspec.structs.replace(self.point.planning, partitions=text)
+        point = msgspec.structs.replace(self.point, planning=planning)
+        return msgspec.structs.replace(self, point=point)
 
     @property
     def power(self) -> NodePower | None:

@@ -21,6 +21,7 @@ from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
 from rebat.models.tiers import add_tiers, parse_tiers
+from rebat.policies.partitions import partition_text
 from rebat.policies.placement.hazards import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 from rebat.results.measures.summary import Measures, parse_selection, parse_window
@@ -34,6 +35,7 @@ from rebat.runs.scenario import (
     TierCheckpoints,
 )
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
+from rebat.workloads.machine import names_in, partitions_in_use
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -80,7 +82,8 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Return the policy with hazards (if it predicts failures) and seed (if it is random)."""
+        """Return the policy with partitions, hazards (if it predicts failures) and seed."""
+        policy = on_machine(policy, self.workload, self.n_nodes, self.scenario.cores_per_node)
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
@@ -95,6 +98,21 @@ class Stage(msgspec.Struct, frozen=True):
         if foresight == "fit":
             return fitted(self.history) if self.history else None
         return failures.law.nodes(self.n_nodes, failures.seed) if failures else NOTHING_FAILS
+
+
+def on_machine(policy: Preset, workload: Workload, n_nodes: int, cores_per_node: int = 1) -> Preset:
+    """Return the policy with the partitions of the recorded machine, if it has this size.
+
+    Partitions in the options of the policy take precedence.
+    """
+    names = (workload.machine or {}).get("nodes")
+    if not policy.takes_partitions or len(names_in(names)) != n_nodes // cores_per_node:
+        return policy
+    return policy.on_partitions(
+        "+".join(
+            partition_text(row.name, row.nodes, row.words) for row in partitions_in_use(workload)
+        )
+    )
 
 
 def check_foresight(scenario: Scenario) -> None:

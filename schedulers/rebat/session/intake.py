@@ -203,6 +203,7 @@ class Intake:
         tags = self._nodes.fail(event.nodes, event.at_us)
         state.news.failed.extend(event.nodes)
         state.changes.failures += event.nodes.size
+        state.changes.failing.append(event.nodes)
         for tag in tags:
             if tag in state.by_tag:
                 self._hit.setdefault(state.by_tag[tag], self._failure(event, tag))
@@ -223,6 +224,7 @@ class Intake:
             self._transactions.note_nodes([self._nodes.tag(node) for node in event.nodes])
         state.news.rejuvenated.extend(event.nodes)
         state.changes.repairs += event.nodes.size
+        state.changes.returning.append(event.nodes)
 
     # ---- the simulation
 

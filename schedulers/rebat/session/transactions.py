@@ -435,10 +435,12 @@ class Transactions:
         if drains:
             self.nodes.drain(nodes, why)
             state.changes.failures += nodes.size
+            state.changes.failing.append(nodes)
             self._call_off_moves_to(nodes)
         else:
             self.nodes.undrain(nodes, why)
             state.changes.repairs += nodes.size
+            state.changes.returning.append(nodes)
         return None
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:

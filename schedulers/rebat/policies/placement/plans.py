@@ -30,6 +30,8 @@ class Placement(msgspec.Struct, frozen=True):
     """The same chooser with nodes in descending order."""
     counted: bool = False
     """Whether the session may choose the nodes, because any free nodes are suitable."""
+    alike: bool = False
+    """Whether all free nodes are equally suitable."""
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """Return an empty plan."""
@@ -68,14 +70,16 @@ class AnyOptions(PlacementOptions, frozen=True, tag="any"):
     """Plan only the number of nodes; an attempt gets the lowest free nodes when it starts."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        return Placement(lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True)
+        return Placement(
+            lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True, alike=True
+        )
 
 
 class NamedOptions(PlacementOptions, frozen=True, tag="named"):
     """Plan particular nodes: the lowest-numbered nodes that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes))
+        return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes), alike=True)
 
 
 class CustomOptions(PlacementOptions, frozen=True):

@@ -18,6 +18,7 @@ from rebat.contract import Changes, PlannedStarts, Proposal, Reject, View
 from rebat.core.units import to_us
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, PlanningOptions
+from rebat.policies.partitions import PartitionsOption
 from rebat.policies.variants import choice, number
 
 
@@ -65,6 +66,11 @@ class TimedOptions(PlanningOptions, frozen=True):
             "Whether jobs without a walltime are accepted (optional) or rejected (required).",
         ),
     ] = "optional"
+    partitions: PartitionsOption = ""
+
+    def idle(self) -> frozenset[str]:
+        """Return the options without an effect."""
+        return frozenset() if self.partitions else frozenset({"partitions"})
 
     @property
     def margin_us(self) -> int:

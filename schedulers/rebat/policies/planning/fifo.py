@@ -33,9 +33,18 @@ from rebat.core.nodes import NodeSet
 from rebat.core.traits import USUAL
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, PlanningOptions, SizeLimit
-from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
+from rebat.policies.partitions import (
+    MergedOrder,
+    Partition,
+    PartitionsOption,
+    groups_of_partitions,
+    nodes_of_all,
+    open_to,
+    partitions_on,
+    shares_of,
+)
 from rebat.policies.placement.choosers import Mask, Request
-from rebat.policies.queue_order import Key
+from rebat.policies.queue_order import Key, QueueOrder
 
 
 class Fifo(Planning):
@@ -51,10 +60,12 @@ class Fifo(Planning):
         place = context.placement
         self._counted = place.counted and not options.partitions
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
-        self._order, self._order_on = context.order, context.order_on
+        self._order_on = context.order_on
         self._limit_on = context.limit_on
         self._partitions = options.partitions
         self._places: tuple[Partition, ...] = ()
+        self._orders: dict[str, QueueOrder] = {}
+        self._spares: dict[str, int] = {}
         self._queues: dict[int, list[tuple[Key, str]]] = {}
         self._attempts: dict[str, Attempt] = {}
         self._open: dict[str, list[Partition]] = {}
@@ -67,11 +78,12 @@ class Fifo(Planning):
             self._open_on(view)
         for attempt in (*changes.arrived, *changes.resubmitted):
             places = self._where(view, attempt.job_id)
-            limit = max((self._limit_in(view, place) for place in places), key=lambda it: it.most)
-            if reason := limit.exceeded(attempt.n_nodes):
+            limit = max((self._limit_in(place) for place in places), key=lambda it: it.most)
+            refused = [place.refuses(attempt) if self._partitions else "" for place in places]
+            if reason := limit.exceeded(attempt.n_nodes) or (all(refused) and refused[0]):
                 yield Reject(attempt.id, reason)
             else:
-                key = self._order(_at_its_place(attempt))
+                key = self._orders[places[0].name](_at_its_place(attempt))
                 insort(self._queues[places[0].tier], (key, attempt.id))
                 self._attempts[attempt.id] = attempt
         room = Room(view)
@@ -83,18 +95,29 @@ class Fifo(Planning):
 
     def _open_on(self, view: View) -> None:
         machine = view.machine
-        self._order = self._order_on(view.n_nodes)
         self._places = partitions_on(
             self._partitions or "all:all", machine.n_nodes, machine.cores_per_node
         )
+        self._orders = {
+            place.name: MergedOrder(
+                self._order_on(place.nodes.size), self._places, lambda attempt, place=place: place
+            )
+            for place in self._places
+        }
+        groups = groups_of_partitions(self._places)
+        sizes = [nodes_of_all(group).size for group in groups]
+        shares = shares_of(self._limit_on(view.n_nodes).n_spares, sizes)
+        self._spares = {
+            place.name: share
+            for share, group in zip(shares, groups, strict=True)
+            for place in group
+        }
         tiers = sorted({place.tier for place in self._places}, reverse=True)
         self._queues = {tier: [] for tier in tiers}
 
-    def _limit_in(self, view: View, place: Partition) -> SizeLimit:
-        """Return the size limit of a partition. The last nodes of the machine are spare nodes."""
-        first_spare = self._limit_on(view.n_nodes).most
-        n_spares = int(place.nodes.mask(view.n_nodes)[first_spare:].sum())
-        return SizeLimit(place.nodes.size, n_spares)
+    def _limit_in(self, place: Partition) -> SizeLimit:
+        """Return the size limit of a partition, without its spare nodes."""
+        return SizeLimit(place.nodes.size, self._spares[place.name])
 
     def _where(self, view: View, job_id: str) -> list[Partition]:
         """Return the partitions in which a job may run."""

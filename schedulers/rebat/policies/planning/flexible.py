@@ -280,4 +280,4 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
     def idle(self) -> frozenset[str]:
         """Return the options that have no effect under the rule for malleable jobs."""
         names = set() if self.malleable in MANAGED else {"manager"}
-        return frozenset(names | ({"resize_cost"} if self.malleable == "asked" else set()))
+        return super().idle() | names | ({"resize_cost"} if self.malleable == "asked" else set())

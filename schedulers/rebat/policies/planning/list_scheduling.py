@@ -255,7 +255,7 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         depth = depth_of(self.depth)
         # with other depths than ALL, the plan is always rebuilt
         names = set() if depth == ALL else {"maintenance"}
-        return frozenset(names | ({"reserve"} if depth in (0, ALL) else set()))
+        return super().idle() | names | ({"reserve"} if depth in (0, ALL) else set())
 
     @staticmethod
     def kind(options: ListOptions, context: Context) -> ListScheduling:

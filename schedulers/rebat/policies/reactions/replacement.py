@@ -63,7 +63,7 @@ class NodeReplacement:
         self._steps = frozenset(parts(options.steps))
         self._rule, self._members = context.rule, context.members
         self._take_from = LENDERS[options.lenders] or context.rule.shrink
-        self._spares = SparePool(options.spares, context) if options.spares else None
+        self._spares = SparePool(context) if context.n_spares else None
         counts_repairs = options.expected == "jobs+repairs"
         self._repair_us = max(1, to_us(options.repair)) if counts_repairs else None
         self._flexible, self._solve = context.flexible, SOLVERS[options.solver]
@@ -234,6 +234,7 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
     """Replace failed nodes of running jobs (Prabhakaran et al. 2018)."""
 
     kind = NodeReplacement
+    in_each: ClassVar[str] = "group"
     boxless: ClassVar[str] = "a replacement node would be outside the box"
     uncustom: ClassVar[bool] = True
 
@@ -247,7 +248,13 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
         ),
     ] = "local+idle+remote+restart+wait"
     spares: Annotated[
-        int, number(0, 2**31 - 1, "a number of nodes", "Number of spare nodes to reserve.")
+        int,
+        number(
+            0,
+            2**31 - 1,
+            "a number of nodes",
+            "Number of spare nodes to reserve. Partitions share them by size.",
+        ),
     ] = 0
     repair: Annotated[
         float, number(1e-6, 1e9, "seconds", "Expected mean time to repair a node, in seconds.")

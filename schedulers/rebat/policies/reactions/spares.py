@@ -20,8 +20,8 @@ class SparePool:
     At the beginning, the pool contains the last nodes of the machine. Later, idle nodes refill it.
     """
 
-    def __init__(self, n_spares: int, context: Context) -> None:
-        self._n_spares, self._nodes = n_spares, set[int]()
+    def __init__(self, context: Context) -> None:
+        self._n_spares, self._nodes = context.n_spares, set[int]()
         self._rule, self._flexible = context.rule, context.flexible
         self._limit_on = context.limit_on
         self._first = True

@@ -9,7 +9,7 @@ loses a node before that, the session cancels the stop (section 7.2.3).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -197,6 +197,7 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
     """
 
     kind = NodeStealing
+    in_each: ClassVar[str] = "partition"
 
     victim: Annotated[
         str,

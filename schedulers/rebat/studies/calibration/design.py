@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.api.workloads import LoadedWorkload, as_file, names_in
+from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import traits_of
@@ -33,6 +33,7 @@ from rebat.studies.calibration.distance import (
     RecordedWaits,
     nearness,
 )
+from rebat.workloads.machine import names_in
 
 POLICIES = (
     "batsched-fcfs",

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles of several *cells*: nodes that belong to the same partitions are interchangeable.
+
+A profile consists of the times ``t[0:n]`` (ascending, in microseconds) and the table ``f``:
+``f[i, c]`` is the number of nodes of cell ``c`` that are free in ``[t[i], t[i+1])``. The last step
+has no end (see `rebat.kernels.counts`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.kernels.counts import NEVER, step_at
+from rebat.kernels.jit import kernel
+
+
+@kernel
+def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
+    """Make ``time`` the start of a step. Return the index of this step and the new ``n``."""
+    i = step_at(t, n, time)
+    if t[i] == time:
+        return i, n
+    for k in range(n, i + 1, -1):
+        t[k] = t[k - 1]
+        f[k] = f[k - 1]
+    t[i + 1] = time
+    f[i + 1] = f[i]
+    return i + 1, n + 1
+
+
+@kernel
+def change(t: Any, f: Any, n: int, start: int, end: int, counts: Any, sign: int) -> int:
+    """Add ``sign * counts[c]`` free nodes of each cell over ``[start, end)``. Return the new ``n``.
+
+    If ``end`` is NEVER, the interval has no end.
+    """
+    if end <= start:
+        return n
+    i, n = split(t, f, n, start)
+    j = n
+    if end < NEVER:
+        j, n = split(t, f, n, end)
+    for k in range(i, j):
+        for c in range(counts.shape[0]):
+            f[k, c] += sign * counts[c]
+    return n
+
+
+@kernel
+def forget(t: Any, f: Any, n: int, now: int) -> int:
+    """Delete the past, so that the first step begins at ``now``. Return the new ``n``."""
+    i = step_at(t, n, now)
+    if i > 0:
+        for k in range(i, n):
+            t[k - i] = t[k]
+            f[k - i] = f[k]
+    t[0] = now
+    return n - i
+
+
+@kernel
+def fit(t: Any, f: Any, n: int, size: int, duration: int, cells: Any, latest: int, out: Any) -> int:
+    """Return the earliest start of a job, and write its nodes of each cell into ``out``.
+
+    Parameters
+    ----------
+    cells : int64 array
+        The cells that the job may use. Nodes of earlier cells are used first.
+    latest : int
+        Only starts up to this time are possible. The result is NEVER if there is none.
+    """
+    for i in range(n):
+        if t[i] > latest:
+            return NEVER
+        for c in range(out.shape[0]):
+            out[c] = 0
+        total = 0
+        for c in cells:
+            out[c] = max(0, f[i, c])
+            total += out[c]
+        j = i + 1
+        while total >= size and j < n and t[j] < t[i] + duration:
+            for c in cells:
+                if f[j, c] < out[c]:
+                    lower = max(0, f[j, c])
+                    total -= out[c] - lower
+                    out[c] = lower
+            j += 1
+        if total < size:
+            continue
+        left = size
+        for c in cells:
+            out[c] = min(out[c], left)
+            left -= out[c]
+        return int(t[i])
+    return NEVER

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plannings and reactions on each partition of a machine.
+
+Partitions that share no nodes are independent: a partition is planned like a machine of its own,
+and only when something in it changes. Partitions that share nodes are one group, with one plan. A
+reaction, for example node stealing, acts on the jobs and nodes of one partition at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.contract import (
+    Changes,
+    Drain,
+    Move,
+    News,
+    PlannedStarts,
+    Proposal,
+    Reject,
+    Start,
+    Stop,
+    Undrain,
+    View,
+)
+from rebat.contract.view import PartView
+from rebat.core.attempts import Attempt, Running
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.policies.composition import Planning, Reaction
+from rebat.policies.context import Context
+from rebat.policies.partitions import (
+    MergedOrder,
+    Partition,
+    groups_of_partitions,
+    nodes_of_all,
+    open_to,
+    partitions_on,
+    shares_of,
+)
+from rebat.policies.planning.cells import CellPlan
+from rebat.policies.queue_order import QUEUE_ORDERS
+
+
+class Part(msgspec.Struct):
+    """Partitions as a machine of their own: a group of partitions, or one of a group."""
+
+    partitions: list[Partition]
+    nodes: NodeSet
+    view: PartView
+    context: Context
+    """The inputs of its planning and its reactions."""
+    of: Callable[[Attempt], Partition]
+    pending: Changes = msgspec.field(default_factory=Changes)
+    """Changes since the last plan. If only attempts started, no plan is due."""
+
+    def has(self, job_id: str) -> bool:
+        """Return whether a job belongs to the part."""
+        return self.view.has(job_id)
+
+    def numbered(self, nodes: Iterable[int]) -> list[int]:
+        """Return those of these nodes that belong to the part, in its numbers."""
+        given = list(nodes)
+        return self.view.numbered(NodeSet.of(given)).ids.tolist() if given else []
+
+    def running(self, attempts: Sequence[Running]) -> list[Running]:
+        """Return those of these running attempts that belong to the part, as it shows them."""
+        return [self.view.seen(r) for r in attempts if self.has(r.attempt.job_id)]
+
+    def attempts(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Return those of these attempts that belong to the part, as it shows them."""
+        return [self.view.adapted(a) for a in attempts if self.has(a.job_id)]
+
+    def on_machine(self, proposal: Proposal) -> Proposal:
+        """Return a proposal with the node numbers of the machine."""
+        if isinstance(proposal, Start | Drain | Undrain) and proposal.nodes is not None:
+            nodes = self.view.on_machine(proposal.nodes)
+            return msgspec.structs.replace(proposal, nodes=nodes)
+        if isinstance(proposal, Stop) and isinstance(proposal.then, Move):
+            nodes = self.view.on_machine(proposal.then.nodes)
+            then = msgspec.structs.replace(proposal.then, nodes=nodes)
+            return msgspec.structs.replace(proposal, then=then)
+        return proposal
+
+
+class Parts:
+    """The partitions of a machine, and the groups of those that share nodes.
+
+    Parameters
+    ----------
+    text : str
+        See `partitions.read_partitions`.
+    context : callable
+        Function that returns new inputs for a planning and its reactions.
+    """
+
+    def __init__(self, text: str, context: Callable[[], Context]) -> None:
+        self._text, self._make_context = text, context
+        self._partition_of: dict[str, Partition] = {}
+        self.partitions: tuple[Partition, ...] = ()
+        self.groups: list[Part] = []
+        self.singles: list[Part] = []
+
+    def open(self, view: View) -> Parts:
+        """Find the partitions of the machine, at the first call."""
+        if self.groups:
+            return self
+        machine = view.machine
+        self.partitions = partitions_on(self._text, machine.n_nodes, machine.cores_per_node)
+        groups = groups_of_partitions(self.partitions)
+        sizes = [nodes_of_all(group).size for group in groups]
+        n_spares = shares_of(self._make_context().n_spares, sizes)
+        for group, spares in zip(groups, n_spares, strict=True):
+            whole = self._part(view, group, spares)
+            self.groups.append(whole)
+            alone = len(group) == 1
+            self.singles += [whole] if alone else [self._part(view, [p], 0) for p in group]
+        return self
+
+    def _part(self, view: View, rows: list[Partition], n_spares: int) -> Part:
+        nodes, names = nodes_of_all(rows), {row.name for row in rows}
+
+        def has(job_id: str) -> bool:
+            return self.partition_of(view, job_id).name in names
+
+        def of(attempt: Attempt) -> Partition:
+            return self.partition_of(view, attempt.job_id)
+
+        def adapted(attempt: Attempt) -> Attempt:
+            return of(attempt).adapted(attempt)
+
+        part = view.part(nodes, has, adapted)
+        context = msgspec.structs.replace(self._make_context(), n_spares=n_spares)
+        if rows[0].order and len({row.order for row in rows}) == 1:
+            context = msgspec.structs.replace(context, order=QUEUE_ORDERS[rows[0].order])
+        if len({(row.nodes.intervals.tobytes(), row.tier, row.order) for row in rows}) > 1:
+            context = self._shared(part, rows, of, context)
+        return Part(rows, nodes, part, context, of)
+
+    def _shared(
+        self,
+        part: PartView,
+        rows: list[Partition],
+        of: Callable[[Attempt], Partition],
+        context: Context,
+    ) -> Context:
+        """Return the context of a group of partitions that share nodes."""
+        names, expected = " and ".join(row.name for row in rows), "partitions that share no nodes"
+        if context.n_spares or context.flexible:
+            what = "spare nodes" if context.n_spares else "a planning that changes sizes of jobs"
+            raise InputError(f"{what} with partitions {names}, which share nodes", "", expected)
+        if not context.placement.alike:
+            raise InputError(
+                f"a placement other than any or named with partitions {names}, which share nodes",
+                expected=expected,
+            )
+        numbered = [(row, part.numbered(row.nodes)) for row in rows]
+        placement = msgspec.structs.replace(
+            context.placement, fused=lambda machine: CellPlan(machine, numbered, of)
+        )
+        order = MergedOrder(context.order, rows, of)
+        return msgspec.structs.replace(context, placement=placement, order=order)
+
+    def partition_of(self, view: View, job_id: str) -> Partition:
+        """Return the partition in which a job runs."""
+        if job_id not in self._partition_of:
+            job = view.job(job_id)
+            try:
+                places = open_to(self.partitions, job.traits, job.n_nodes)
+            except InputError as error:
+                raise error.at(f"job {job_id}") from None
+            self._partition_of[job_id] = places[0]
+        return self._partition_of[job_id]
+
+
+class Parted(Planning):
+    """A planning for each group of partitions."""
+
+    def __init__(self, parts: Parts, make: Callable[[Context], Planning]) -> None:
+        self._parts, self._make = parts, make
+        self._plannings: list[tuple[Part, Planning]] = []
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+        """Yield the proposals of the plannings whose partitions changed."""
+        groups = self._parts.open(view).groups
+        if not self._plannings:
+            self._plannings = [(part, self._make(part.context)) for part in groups]
+        for attempt in changes.arrived:
+            if reason := self._parts.partition_of(view, attempt.job_id).refuses(attempt):
+                yield Reject(attempt.id, reason)
+        for part, planning in self._plannings:
+            self._note(view, part, changes)
+            if part.pending:
+                changed, part.pending = part.pending, Changes()
+                yield from _on_free_nodes(view, part, planning.plan(part.view, changed))
+
+    def _note(self, view: View, part: Part, changes: Changes) -> None:
+        """Add the changes of a part to those that its planning does not know yet."""
+        to = part.pending
+        to.arrived += [
+            attempt
+            for attempt in part.attempts(changes.arrived)
+            if not part.of(attempt).refuses(attempt)
+        ]
+        to.resubmitted += part.attempts(changes.resubmitted)
+        for name in ("started", "ended", "stopped", "moved", "held"):
+            getattr(to, name).extend(part.running(getattr(changes, name)))
+        for left in (*changes.ended, *changes.stopped):
+            part.view.forget(left)
+        to.failed_nodes += part.numbered(changes.failed_nodes)
+        to.rejuvenated_nodes += part.numbered(changes.rejuvenated_nodes)
+        for name in ("failed_under", "rejuvenated_under"):
+            getattr(to, name).extend(filter(part.view.shows, getattr(changes, name)))
+        to.failures += sum(part.view.numbered(nodes).size for nodes in changes.failing)
+        to.repairs += sum(part.view.numbered(nodes).size for nodes in changes.returning)
+        to.withdrawn += [job_id for job_id in changes.withdrawn if part.has(job_id)]
+        to.refused, to.woken = to.refused + changes.refused, to.woken + changes.woken
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of all partitions.
+
+        An attempt that waits although enough nodes are free has no place in its partition.
+        """
+        planned = [planning.planned(part.view) for part, planning in self._plannings]
+        tables = [table for table in planned if table is not None]
+        if len(tables) < len(planned) or not tables:
+            return None
+        joined = PlannedStarts(
+            *(
+                np.concatenate([getattr(table, name) for table in tables])
+                for name in ("serials", "sizes", "durations_us", "starts_us")
+            )
+        )
+        waits = joined.starts_us > view.now_us
+        joined.placeless = waits & (joined.sizes <= view.n_free)
+        return joined
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the reasons of all plannings."""
+        return {
+            name: reason
+            for part, planning in self._plannings
+            for name, reason in planning.reasons(part.view).items()
+        }
+
+
+def _on_free_nodes(view: View, part: Part, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Yield proposals for the machine. A start without nodes gets the lowest free of the part."""
+    free: npt.NDArray[np.bool_] | None = None
+    for proposal in proposals:
+        if not isinstance(proposal, Start):
+            yield part.on_machine(proposal)
+            continue
+        free = part.view.machine.free if free is None else free
+        nodes = proposal.nodes
+        if nodes is None:
+            size = proposal.size(view.queue[proposal.attempt_id].n_nodes)
+            lowest = np.flatnonzero(free)[:size]
+            if len(lowest) < size:
+                continue  # the attempt stays in the queue
+            nodes = NodeSet.of_sorted(lowest)
+        nodes.put(free, False)
+        yield Start(proposal.attempt_id, part.view.on_machine(nodes), proposal.n_nodes)
+
+
+class InEach(Reaction):
+    """A reaction in each partition, or in each group of partitions that share nodes."""
+
+    def __init__(self, parts: Parts, make: Callable[[Context], Reaction], grouped: bool) -> None:
+        self._parts, self._make, self._grouped = parts, make, grouped
+        self._reactions: list[tuple[Part, Reaction]] = []
+
+    def react(self, view: View, news: News) -> Iterator[Proposal]:
+        """Yield the proposals of the reactions in the order of the partitions."""
+        parts = self._parts.open(view)
+        if not self._reactions:
+            each = parts.groups if self._grouped else parts.singles
+            self._reactions = [(part, self._make(part.context)) for part in each]
+        for part, reaction in self._reactions:
+            for proposal in reaction.react(part.view, _news_of(part, news)):
+                yield part.on_machine(proposal)
+
+
+def _news_of(part: Part, news: News) -> News:
+    return News(
+        arrived=part.attempts(news.arrived),
+        started=part.running(news.started),
+        ended=part.running(news.ended),
+        failed=part.numbered(news.failed),
+        rejuvenated=part.numbered(news.rejuvenated),
+        hit=part.running(news.hit),
+        called_off=news.called_off,
+        held_hit=[job_id for job_id in news.held_hit if part.has(job_id)],
+        woken=news.woken,
+        notices=news.notices,
+        refused=news.refused,
+    )

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a group of partitions that share nodes.
+
+Nodes that belong to the same partitions form a *cell*, and are interchangeable. A job uses the
+cells of its partition. It first uses the cells that belong to the fewest partitions, so that the
+nodes that several partitions share remain free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.contract import Machine
+from rebat.core.attempts import Attempt, Running
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.kernels import cells, counts
+from rebat.kernels.counts import NEVER
+from rebat.policies.partitions import Partition
+from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
+
+Counts = npt.NDArray[np.int64]
+"""A number of nodes of each cell."""
+
+
+class CellProfile:
+    """Free nodes of each cell over time, as arrays that grow."""
+
+    def __init__(self, free: Counts) -> None:
+        self.t = np.zeros(64, dtype=np.int64)
+        self.f = np.tile(free, (64, 1))
+        self.n = 1
+
+    def change(self, start_us: int, end_us: int, nodes: Counts, sign: int) -> None:
+        """Add or remove free nodes in an interval."""
+        if self.n + 2 > len(self.t):
+            self.t = np.concatenate([self.t, np.zeros_like(self.t)])
+            self.f = np.concatenate([self.f, np.zeros_like(self.f)])
+        self.n = cells.change(self.t, self.f, self.n, start_us, end_us, nodes, sign)
+
+    def copy_from(self, other: CellProfile) -> None:
+        """Copy another profile into this one."""
+        self.n, self.t, self.f = other.n, other.t.copy(), other.f.copy()
+
+    def forget(self, now_us: int) -> None:
+        """Delete the part before ``now_us``."""
+        self.n = cells.forget(self.t, self.f, self.n, now_us)
+
+
+class CellPlan(PlanBook[Counts]):
+    """The plan of a list scheduler for a group of partitions. Initially all nodes are up and free.
+
+    Parameters
+    ----------
+    machine : Machine
+        The nodes of the group.
+    rows : list of (Partition, NodeSet)
+        The partitions, and their nodes in the numbers of the group.
+    of : callable
+        Function that returns the partition of an attempt.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        rows: Sequence[tuple[Partition, NodeSet]],
+        of: Callable[[Attempt], Partition],
+    ) -> None:
+        super().__init__()
+        self._machine, self._of = machine, of
+        members = np.array([nodes.mask(machine.n_nodes) for _, nodes in rows])
+        kinds, cell_of = np.unique(members, axis=1, return_inverse=True)
+        self._cell_of = cell_of.ravel()
+        self._sizes = np.bincount(self._cell_of).astype(np.int64)
+        order = sorted(
+            range(len(self._sizes)), key=lambda c: (int(kinds[:, c].sum()), self._first(c))
+        )
+        self._cells = {
+            partition.name: np.array([c for c in order if kinds[i, c]], dtype=np.int64)
+            for i, (partition, _) in enumerate(rows)
+        }
+        self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
+        self._nodes: dict[str, NodeSet] = {}
+        self._reserved: dict[str, Counts] = {}
+        self._base, self._plan = CellProfile(self._sizes), CellProfile(self._sizes)
+        self._queued: list[Attempt] = []
+        self._free: npt.NDArray[np.bool_] | None = None
+
+    def _first(self, cell: int) -> int:
+        return int(np.argmax(self._cell_of == cell))
+
+    def _count(self, ids: npt.NDArray[np.int64]) -> Counts:
+        counted = np.bincount(self._cell_of[ids], minlength=len(self._sizes))
+        return counted.astype(np.int64)
+
+    # ---- updates
+
+    def advance(self, now_us: int) -> None:
+        self._now_us = max(self._now_us, now_us)
+        self._free = None
+        self._note_late(now_us)
+
+    def started(self, running: Running, end_us: int) -> None:
+        self._reserved.pop(running.attempt.id, None)
+        self._take(running.attempt.id, running.nodes, end_us)
+
+    def clear(self) -> None:
+        """Delete all reservations. The caller must then call `rebuild`."""
+
+    held = started
+
+    def _take(self, attempt_id: str, nodes: NodeSet, end_us: int) -> None:
+        ids = nodes.ids
+        held = self._count(ids[~self._down[ids]])
+        self._base.change(self._now_us, end_us, held, -1)
+        self._nodes[attempt_id] = nodes
+        self._hold(attempt_id, held, end_us)
+
+    def ended(self, running: Running) -> None:
+        held, end_us = self._holds.pop(running.attempt.id)
+        del self._nodes[running.attempt.id]
+        self._change(max(end_us, self._now_us), held, 1)
+
+    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
+        self._down[nodes] = True
+        self._change(FOREVER_US, self._count(np.array(nodes, dtype=np.int64)), -1)
+        self._count_again(under)
+
+    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
+        self._down[nodes] = False
+        self._change(FOREVER_US, self._count(np.array(nodes, dtype=np.int64)), 1)
+        self._count_again(under)
+
+    def _count_again(self, attempt_ids: Sequence[str]) -> None:
+        """Count the held nodes of attempts again, because nodes of them failed or came up."""
+        for attempt_id in dict.fromkeys(attempt_ids):
+            before, end_us = self._holds[attempt_id]
+            ids = self._nodes[attempt_id].ids
+            held = self._count(ids[~self._down[ids]])
+            self._change(end_us, before - held, 1)
+            self._holds[attempt_id] = held, end_us
+
+    def _change(self, end_us: int, nodes: Counts, sign: int) -> None:
+        self._base.change(self._now_us, end_us, nodes, sign)
+        self._plan.change(self._now_us, end_us, nodes, sign)
+
+    # ---- plans
+
+    def _extend(self) -> list[str]:
+        """Set the planned end of each overdue attempt to 1 us from now. Return these attempts."""
+        overdue = self._overdue()
+        for attempt_id in overdue:
+            held = self._holds[attempt_id][0]
+            self._base.change(self._now_us, self._now_us + 1, held, -1)
+            self._hold(attempt_id, held, self._now_us + 1)
+        return overdue
+
+    def _settle(self, queue: SortedQueue, last: int) -> None:
+        """Adjust planned ends. If a reservation was due but did not start, make all again."""
+        overdue = self._extend()
+        self._plan.forget(self._now_us)
+        late_us = self._now_us + (1 if overdue else 0)
+        if counts.any_before(queue.start, last, late_us):
+            self._begin()
+            self._place(queue, 0, last)
+            return
+        for attempt_id in overdue:
+            held, end_us = self._holds[attempt_id]
+            self._plan.change(self._now_us, end_us, held, -1)
+
+    def _begin(self) -> None:
+        """Begin a plan without reservations."""
+        self._base.forget(self._now_us)
+        self._plan.copy_from(self._base)
+        self._reserved.clear()
+
+    def _place(self, queue: SortedQueue, first: int, last: int) -> None:
+        for at in range(first, last):
+            self._reserve(queue, at, NEVER - 1)
+
+    def _reserve(self, queue: SortedQueue, at: int, latest_us: int) -> bool:
+        """Reserve the first fit of a queue position up to a time. Return whether there is one."""
+        attempt, plan = queue.attempts[at], self._plan
+        self._queued = queue.attempts
+        size, duration = int(queue.size[at]), int(queue.duration[at])
+        nodes = np.zeros_like(self._sizes)
+        usable = self._cells[self._of(attempt).name]
+        start_us = cells.fit(plan.t, plan.f, plan.n, size, duration, usable, latest_us, nodes)
+        queue.start[at] = start_us
+        if start_us == NEVER:
+            return False
+        plan.change(start_us, start_us + duration, nodes, -1)
+        self._reserved[attempt.id] = nodes
+        return True
+
+    def append(self, queue: SortedQueue, first: int, last: int) -> None:
+        self._settle(queue, first)
+        self._place(queue, first, last)
+
+    def rebuild(self, queue: SortedQueue) -> None:
+        self._extend()
+        self._begin()
+        self._place(queue, 0, len(queue))
+
+    def compress(self, queue: SortedQueue, last: int) -> None:
+        self._settle(queue, last)
+        for at in range(last):
+            nodes = self._reserved.pop(queue.attempts[at].id, None)
+            if nodes is not None:
+                start_us = max(int(queue.start[at]), self._now_us)
+                end_us = int(queue.start[at] + queue.duration[at])
+                self._plan.change(start_us, end_us, nodes, 1)
+            self._reserve(queue, at, NEVER - 1)
+
+    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+        """Rebuild with at most ``depth`` reservations in each partition."""
+        self._extend()
+        self._begin()
+        made = dict.fromkeys(self._cells, 0)
+        for at, attempt in enumerate(queue.attempts):
+            name = self._of(attempt).name
+            may_reserve = made[name] < depth
+            starts = self._reserve(queue, at, NEVER - 1 if may_reserve else self._now_us)
+            now = starts and queue.start[at] == self._now_us
+            made[name] += first or (starts and not now)
+
+    def nodes_at(self, position: int) -> NodeSet | None:
+        """Return the lowest free nodes of each cell, for a position that is due."""
+        if self._free is None:
+            self._free = self._machine.free
+        chosen = []
+        for cell, count in enumerate(self._reserved[self._queued[position].id].tolist()):
+            free = np.flatnonzero(self._free & (self._cell_of == cell))[:count]
+            self._free[free] = False
+            chosen.append(free)
+        return NodeSet.of_sorted(np.sort(np.concatenate(chosen)))
+
+    without_place: WithoutPlace | None = None

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorded machine of a workload: the names of its nodes, and its partitions.
+
+A partition in the machine is either a list of node names, or an object with the field ``nodes`` and
+the fields of `FIELDS`. A list contains the nodes on which recorded jobs of the partition ran, so it
+may lack nodes. Partitions with common nodes therefore all get the nodes of the others. An object
+states the nodes as the batch system declares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
+from rebat.core.jobs import Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.traits import traits_of
+from rebat.records.hosts import check_list, sorted_names
+
+FIELDS = ("tier", "order", "max_nodes", "max_time", "default_time")
+"""Fields of a declared partition, with the values of the option ``partitions``."""
+
+
+def node_list(workload: Workload, n_nodes: int) -> str:
+    """Return the node names of a workload in short form (``n[001-003]``).
+
+    Return an empty text if there are not ``n_nodes`` names.
+    """
+    names = (workload.machine or {}).get("nodes")
+    return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
+
+
+def names_in(folded: Any) -> tuple[str, ...]:
+    """Return the names in a list like ``n[001-003]``. Return an empty tuple if the list is invalid.
+
+    >>> names_in("n[1-2,7]")
+    ('n1', 'n2', 'n7')
+    """
+    return _names(folded) if isinstance(folded, str) else ()
+
+
+@lru_cache(maxsize=64)
+def _names(folded: str) -> tuple[str, ...]:
+    try:
+        check_list(folded)
+    except InputError:
+        return ()
+    return sorted_names([folded])
+
+
+class StatedPartition(NamedTuple):
+    """A partition that a workload states: its nodes, its fields, and whether it is declared."""
+
+    name: str
+    nodes: NodeSet
+    fields: Mapping[str, Any]
+    declared: bool
+
+    @property
+    def words(self) -> list[str]:
+        """The fields in the notation of the option ``partitions``."""
+        return [
+            str(value) if name == "tier" else f"{name}={value}"
+            for name, value in self.fields.items()
+        ]
+
+
+def stated_partitions(machine: Mapping[str, Any] | None) -> list[StatedPartition]:
+    """Return the partitions that a machine states, with numbers of nodes."""
+    rows = (machine or {}).get("partitions")
+    if not isinstance(rows, dict):
+        return []
+    numbers = {name: i for i, name in enumerate(names_in((machine or {}).get("nodes")))}
+    stated = []
+    for name, row in rows.items():
+        declared = isinstance(row, dict)
+        fields = {key: row[key] for key in FIELDS if key in row} if declared else {}
+        names = names_in(row.get("nodes") if declared else row)
+        nodes = NodeSet.of(numbers[node] for node in names if node in numbers)
+        stated.append(StatedPartition(str(name), nodes, fields, declared))
+    return stated
+
+
+def partitions_in_use(workload: Workload) -> list[StatedPartition]:
+    """Return the partitions in which the jobs of a workload run. The list may be empty.
+
+    If the partitions are not declared, there are three conditions: not all of them share nodes,
+    each job names one of them, and each job fits in its partition.
+    """
+    rows = [row for row in stated_partitions(workload.machine) if row.nodes.size]
+    observed = _joined([row for row in rows if not row.declared])
+    declared = [row for row in rows if row.declared]
+    if declared:
+        return [*declared, *observed]
+    if len({row.nodes.intervals.tobytes() for row in observed}) < 2:
+        return []
+    size = {row.name: row.nodes.size for row in observed}
+    jobs = Jobs.of(workload.jobs)
+    queues = [size.get(traits_of(extra).queue, 0) for extra in jobs.extra_fields]
+    fits = jobs.n_nodes <= np.array(queues, dtype=np.int64)[jobs.extra_codes]
+    return observed if fits.all() else []
+
+
+def _joined(rows: list[StatedPartition]) -> list[StatedPartition]:
+    """Return partitions, each with the nodes of all partitions with which it shares nodes."""
+    groups: list[NodeSet] = []
+    for row in rows:
+        linked = [nodes for nodes in groups if nodes.meets(row.nodes)]
+        groups = [nodes for nodes in groups if not any(nodes is other for other in linked)]
+        pairs = (tuple(p) for nodes in (*linked, row.nodes) for p in nodes.intervals.tolist())
+        groups.append(NodeSet.from_intervals(pairs))
+    return [
+        row._replace(nodes=next(nodes for nodes in groups if nodes.meets(row.nodes)))
+        for row in rows
+    ]

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partitions of list schedulers: which nodes a job may use, and in which order jobs start."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rebat.core.attempts import Attempt, Running
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_s, to_us
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.partitions import Partition, partitions_on, read_partitions
+from rebat.policies.planning.cells import CellPlan
+from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.presets import preset
+from rebat.policies.queue_order import fcfs
+from rebat.runs.single import RunResult, simulate
+from tests.support.amount import few
+from tests.support.parted import play
+
+TWO = "a:0-3+b:4-7"
+SHARED = "a:0-5+b:4-9+all:0-9"
+
+
+def work(n_nodes: int, *jobs: tuple) -> Workload:
+    """Return jobs (queue, nodes, length in s, submission in s) that request twice their length."""
+    rows = tuple(
+        Job(str(i), size, to_us(at), to_us(2 * length), f"d{length}", {"queue": queue})
+        for i, (queue, size, length, at) in enumerate(jobs, start=1)
+    )
+    profiles = {f"d{job[2]}": {"type": "delay", "delay": job[2]} for job in jobs}
+    return Workload("work", n_nodes, rows, profiles)
+
+
+def starts(result: RunResult) -> dict[str, tuple[float, str]]:
+    """Return the last start (s) and the nodes of each job that ran."""
+    return {
+        row.attempt.job_id[3:]: (to_s(row.start_us), str(row.nodes))
+        for row in result.ledger.attempts
+        if row.nodes
+    }
+
+
+def run(policy: str, workload: Workload, *events: tuple[float, bool, str]) -> RunResult:
+    machine_events = [MachineEvent(to_us(at), up, NodeSet.parse(nodes)) for at, up, nodes in events]
+    return simulate(workload, preset(policy), machine_events=machine_events, how="reference")
+
+
+@pytest.mark.parametrize("policy", ["easy", "baseline", "greedy", "easy:placement=named"])
+def test_a_job_waits_for_its_partition_although_other_nodes_are_free(policy) -> None:
+    workload = work(8, ("a", 4, 10, 0), ("a", 1, 5, 1), ("b", 2, 5, 1))
+    mark = "," if ":" in policy else ":"
+    assert starts(run(f"{policy}{mark}partitions={TWO}", workload)) == {
+        "1": (0.0, "0-3"), "2": (10.0, "0"), "3": (1.0, "4-5"),
+    }  # fmt: skip
+    assert starts(run(policy, workload))["2"] == (1.0, "4")
+
+
+def test_a_job_without_a_partition_runs_in_the_first_that_is_large_enough() -> None:
+    workload = work(8, ("", 1, 5, 0), ("other", 5, 5, 0))
+    result = run("easy:partitions=small:0-1+large:2-7", workload)
+    assert starts(result) == {"1": (0.0, "0"), "2": (0.0, "2-6")}
+
+
+def test_limits_and_default_times_of_partitions() -> None:
+    workload = work(8, ("a", 3, 10, 0), ("b", 1, 10, 0), ("b", 4, 10, 0), ("b", 5, 1, 0))
+    text = "a:0-3:max_nodes=2+b:4-7:max_time=15"
+    result = run(f"easy:partitions={text}", workload)
+    assert dict(result.ledger.rejections) == {
+        "w0!1": "requires 3 nodes, but the maximum of partition a is 2",
+        "w0!2": "has a longer walltime than the maximum of partition b, 15 s",
+        "w0!3": "has a longer walltime than the maximum of partition b, 15 s",
+        "w0!4": "requires 5 nodes, but the maximum of partition b is 4",
+    }
+
+
+def test_a_job_without_walltime_is_planned_with_the_default_time() -> None:
+    """A job of 2 nodes waits for a job without walltime. A job of 8 s may start before it."""
+    made = work(2, ("a", 1, 10, 0), ("a", 2, 1, 1), ("a", 1, 4, 2))
+    endless = Job("1", 1, 0, None, "d10", {"queue": "a"})
+    workload = Workload("work", 2, (endless, *made.jobs[1:]), made.profiles)
+    early = starts(run("easy:partitions=a:0-1:default_time=10", workload))
+    late = starts(run("easy:partitions=a:0-1:default_time=9", workload))
+    assert early["3"] == (2.0, "1") and late["3"][0] > 10
+
+
+def test_partitions_have_orders_of_their_own() -> None:
+    jobs = [(queue, 4, length, at) for queue in "ab" for at, length in enumerate((10, 9, 3))]
+    result = starts(run("easy:partitions=a:0-3+b:4-7:order=shortest", work(8, *jobs)))
+    assert [result[name][0] for name in "123"] == [0.0, 10.0, 19.0]
+    assert [result[name][0] for name in "456"] == [0.0, 13.0, 10.0]
+
+
+def test_a_victim_is_of_the_partition_of_the_failed_job() -> None:
+    """In b, a job of one node is the smallest. The failed job of a takes a node of a."""
+    workload = work(8, ("a", 3, 100, 0), ("a", 1, 100, 0), ("b", 1, 100, 0), ("b", 3, 100, 0))
+    result = run(f"sfsj:partitions={TWO}", workload, (10.0, False, "0"))
+    stolen = [row.attempt.job_id for row in result.ledger.attempts if row.cause.value == "stolen"]
+    assert stolen == ["w0!2"]
+    free = work(8, ("a", 3, 100, 0), ("a", 1, 100, 0))
+    assert run(f"sfsj:partitions={TWO}", free, (10.0, False, "0")).ledger.steals  # b is idle
+    assert not run("sfsj", free, (10.0, False, "0")).ledger.steals
+
+
+def test_a_job_is_replaced_and_spare_nodes_are_of_its_partition() -> None:
+    workload = work(8, ("a", 3, 100, 0), ("b", 3, 100, 0))
+    policy = f"easy:react=replacement,spares=2,partitions={TWO}"
+    result = run(policy, workload, (10.0, False, "0"))
+    assert starts(result) == {"1": (10.0, "1-3"), "2": (0.0, "4-6")}
+
+
+@pytest.mark.sampled
+def test_disjoint_partitions_behave_like_separate_machines() -> None:
+    """``python -m tests.support.parted`` compares more cases."""
+    kinds = [play(seed) for seed in range(few(300))]
+    assert kinds.count("steals") > len(kinds) // 4
+
+
+# ---- partitions that share nodes
+
+
+def test_nodes_of_fewest_partitions_are_used_first() -> None:
+    result = run("easy:partitions=a:0-5+b:4-9", work(10, ("b", 4, 10, 0), ("a", 2, 10, 0)))
+    assert starts(result) == {"1": (0.0, "6-9"), "2": (0.0, "0-1")}
+
+
+def test_easy_reserves_for_the_first_blocked_job_of_each_partition() -> None:
+    """Job 4 of b would delay job 3, but not a job of a. Job 5 ends before job 3 starts."""
+    jobs = [("a", 4, 20, 0), ("b", 4, 20, 0), ("b", 6, 5, 1), ("b", 2, 30, 2), ("a", 2, 10, 3)]
+    result = starts(run("easy:partitions=a:0-5+b:4-9", work(10, *jobs)))
+    assert result["3"] == (20.0, "4-9")
+    assert result["4"] == (25.0, "6-7") and result["5"] == (3.0, "4-5")
+
+
+def test_a_higher_tier_goes_first() -> None:
+    jobs = [("low", 4, 10, 0), ("low", 4, 10, 1), ("high", 4, 10, 2)]
+    result = starts(run("easy:partitions=low:0-3+high:0-3:2", work(4, *jobs)))
+    assert [result[name][0] for name in "123"] == [0.0, 20.0, 10.0]
+
+
+POLICIES = (
+    "easy",
+    "baseline",
+    "greedy",
+    "h111",
+    "easy:depth=2",
+    "easy-sfsj",
+    "baseline:maintenance=rebuild",
+    "batsched-fcfs",
+)
+
+
+@pytest.mark.sampled
+def test_jobs_run_once_and_in_their_partition_under_random_failures() -> None:
+    """Each job ends exactly once, in its partition, and never on a node that is down."""
+    for seed in range(few(200)):
+        rng = random.Random(seed)
+        policy = rng.choice(POLICIES)
+        jobs = [
+            (
+                rng.choice(["a", "b", "all"]),
+                rng.randint(1, 6),
+                rng.randint(1, 20),
+                rng.randint(0, 30),
+            )
+            for _ in range(rng.randint(1, 25))
+        ]
+        workload = work(10, *jobs)
+        events = []
+        for node in rng.sample(range(10), 4):
+            at = rng.randint(1, 40)
+            events += [(at, False, str(node)), (at + rng.randint(1, 20), True, str(node))]
+        mark = "," if ":" in policy else ":"
+        result = run(f"{policy}{mark}partitions={SHARED}", workload, *events)
+        nodes = {row.name: row.nodes for row in partitions_on(SHARED, 10, 1)}
+        queue = {f"w0!{job.id}": job.extra["queue"] for job in workload.jobs}
+        for row in result.ledger.attempts:
+            if row.nodes:
+                assert set(row.nodes) <= set(nodes[queue[row.attempt.job_id]]), (seed, policy)
+                assert not any(
+                    at < to_s(row.end_us) and to_s(row.start_us) < back and int(node) in row.nodes
+                    and at < to_s(row.start_us)
+                    for (at, _, node), (back, _, _) in zip(events[::2], events[1::2], strict=True)
+                )  # fmt: skip
+        ended = [
+            row.attempt.job_id
+            for row in result.ledger.attempts
+            if row.cause.value in ("completed", "rejected")
+        ]
+        assert sorted(ended) == sorted(queue), (seed, policy)
+
+
+@pytest.mark.sampled
+def test_a_plan_of_one_cell_is_a_plan_that_counts_nodes() -> None:
+    """All operations on both plans, in random order, give the same starts."""
+    for seed in range(few(400)):
+        rng = random.Random(seed)
+        plans = Both(6)
+        for _ in range(40):
+            plans.step(rng)
+            assert plans.starts(), seed
+
+
+class Both:
+    """A `CellPlan` with one cell and a `CountedPlan`, on which the same changes are made."""
+
+    def __init__(self, n_nodes: int) -> None:
+        partition = Partition("a", NodeSet.parse(f"0-{n_nodes - 1}"))
+        self.free, self.down = set(range(n_nodes)), set[int]()
+        mask = np.zeros(n_nodes, dtype=bool)
+        self.machine: Any = SimpleNamespace(n_nodes=n_nodes, free=mask)
+        self.plans = [
+            CellPlan(self.machine, [(partition, partition.nodes)], lambda attempt: partition),
+            CountedPlan(n_nodes),
+        ]
+        self.queues = [SortedQueue(fcfs), SortedQueue(fcfs)]
+        self.running: list[Running] = []
+        self.now_us, self.serial = 0, 0
+
+    def step(self, rng: random.Random) -> None:
+        self.now_us += rng.choice([0, 1, 3, 10])
+        for plan in self.plans:
+            plan.advance(self.now_us)
+        due = [queue.due(self.now_us) for queue in self.queues]
+        assert [at for at, _ in due[0]] == [at for at, _ in due[1]]
+        begun = []
+        for _, attempt in due[1]:
+            nodes = sorted(self.free - self.down)[: attempt.n_nodes]
+            if len(nodes) == attempt.n_nodes:
+                self.free -= set(nodes)
+                begun.append(Running(attempt, self.now_us, NodeSet.of(nodes)))
+        as_planned = [queue.book(begun) for queue in self.queues]
+        for plan in self.plans:
+            for running in begun:
+                end_us = running.start_us + running.attempt.walltime_us
+                (plan.started if as_planned[0] else plan.held)(running, end_us)
+        self.running += begun
+        self.change(rng)
+        which = rng.choice(["rebuild", "easy", "greedy"]) if not all(as_planned) else "any"
+        for plan, queue in zip(self.plans, self.queues, strict=True):
+            if which in ("easy", "greedy"):
+                plan.backfill(queue, int(which == "easy"))
+            else:
+                plan.rebuild(queue)
+
+    def change(self, rng: random.Random) -> None:
+        kind = rng.choice(["arrival", "arrival", "end", "failure", "repair"])
+        if kind == "arrival":
+            self.serial += 1
+            size, wall = rng.randint(1, 6), rng.choice([2, 5, 20])
+            attempt = Attempt(
+                f"w0!{self.serial}", f"w0!{self.serial}", self.serial, self.serial, 0, size, wall,
+                self.now_us, self.now_us,
+            )  # fmt: skip
+            for queue in self.queues:
+                queue.add(attempt)
+        elif kind == "end" and self.running:
+            left = self.running.pop(rng.randrange(len(self.running)))
+            self.free |= set(left.nodes)
+            for plan in self.plans:
+                plan.ended(left)
+        elif kind == "failure" and len(self.down) < 6:
+            node = rng.choice(sorted(set(range(6)) - self.down))
+            self.down.add(node)
+            for plan in self.plans:
+                plan.failed([node], self.holders(node))
+        elif kind == "repair" and self.down:
+            node = rng.choice(sorted(self.down))
+            self.down.discard(node)
+            for plan in self.plans:
+                plan.rejuvenated([node], self.holders(node))
+
+    def holders(self, node: int) -> list[str]:
+        return [running.attempt.id for running in self.running if node in running.nodes]
+
+    def starts(self) -> bool:
+        ours, expected = (queue.start[: len(queue)].tolist() for queue in self.queues)
+        return ours == expected
+
+
+# ---- the notation
+
+
+def test_a_partition_as_text_is_read() -> None:
+    text = "gpu%20x:0-3:2:order=shortest:max_nodes=2:max_time=1h:default_time=10min:reversed"
+    (row,) = partitions_on(text, 4, 1)
+    assert (row.name, str(row.nodes), row.tier, row.backwards) == ("gpu x", "0-3", 2, True)
+    assert (row.order, row.max_nodes) == ("shortest", 2)
+    assert (row.max_time_us, row.default_time_us) == (to_us(3600), to_us(600))
+    assert read_partitions("none") == read_partitions("") == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("easy:react=replacement,spares=1", "spare nodes with partitions a and b, which share"),
+        ("pra", "a planning that changes sizes of jobs with partitions a and b"),
+        ("easy:placement=cluster", "a placement other than any or named with partitions a and b"),
+    ],
+)
+def test_what_partitions_that_share_nodes_do_not_support(policy, words) -> None:
+    mark = "," if ":" in policy else ":"
+    with pytest.raises(InputError, match=words):
+        run(f"{policy}{mark}partitions=a:0-1+b:1-2", work(3, ("a", 1, 1, 0)))

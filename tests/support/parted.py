@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random runs on a machine with partitions, and of each partition as a machine of its own.
+
+``python -m tests.support.parted 2000`` compares 2,000 runs.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.presets import preset
+from rebat.runs.single import RunResult, simulate
+from rebat.sim.simulate import Events
+from tests.support.both_ways import Case
+
+
+class PartedCase:
+    """Two to four machines of random cases, which are also partitions of one machine.
+
+    The nodes of the partitions are interleaved.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.cases = [Case(rng.randrange(10**6)) for _ in range(rng.choice([2, 2, 3, 4]))]
+        self.options = self._options(self.cases[0].policy)
+        self.max_attempts = self.cases[0].max_attempts
+        order = [i for i, case in enumerate(self.cases) for _ in range(case.n_nodes)]
+        if rng.random() < 0.7:
+            rng.shuffle(order)
+        self.nodes = [np.flatnonzero(np.array(order) == i) for i in range(len(self.cases))]
+        self.n_nodes = len(order)
+
+    @staticmethod
+    def _options(policy: str) -> str:
+        """Return a policy with one pass, whose waiting jobs hold their own nodes.
+
+        A second pass depends on kills in all partitions, and the lowest free nodes of a machine may
+        be in another partition.
+        """
+        options = [
+            option for option in policy.split(",") if not option.startswith(("passes=", "held="))
+        ]
+        steals = ["held=surviving"] if "stealing" in policy else []
+        return ",".join([*options, "passes=one", *steals])
+
+    @property
+    def partitions(self) -> str:
+        """The partitions in the notation of the option."""
+        named = (f"p{i}:{NodeSet.of_sorted(nodes)}" for i, nodes in enumerate(self.nodes))
+        return "+".join(named)
+
+    @property
+    def workload(self) -> Workload:
+        """The jobs of all machines, each in a partition."""
+        jobs, profiles = list[Job](), {}
+        for i in range(len(self.cases)):
+            own = self.alone(i)
+            jobs += own.jobs
+            profiles |= own.profiles
+        self.rng.shuffle(jobs)
+        return Workload("parted", self.n_nodes, tuple(jobs), profiles)
+
+    def alone(self, i: int) -> Workload:
+        """Return the workload of a machine, with ids that no other machine has."""
+        made = self.cases[i].workload
+        extra = {"queue": f"p{i}"}
+        jobs = tuple(
+            msgspec.structs.replace(
+                job,
+                id=f"{'xyzw'[i]}{job.id}",
+                profile=f"{'xyzw'[i]}{job.profile}",
+                extra={**job.extra, **extra},
+            )
+            for job in made.jobs
+        )
+        profiles = {f"{'xyzw'[i]}{name}": fields for name, fields in made.profiles.items()}
+        return msgspec.structs.replace(made, jobs=jobs, profiles=profiles)
+
+    def events(self) -> list[MachineEvent]:
+        """Return the failures of all machines."""
+        return [
+            msgspec.structs.replace(event, nodes=NodeSet.of_sorted(nodes[event.nodes.ids]))
+            for case, nodes in zip(self.cases, self.nodes, strict=True)
+            for event in case.events
+        ]
+
+    def run(self, how: str = "reference") -> RunResult:
+        """Return the result on the machine with partitions."""
+        return simulate(
+            self.workload, preset(f"{self.options},partitions={self.partitions}"),
+            n_nodes=self.n_nodes, machine_events=Events(self.events()).all,
+            max_attempts=self.max_attempts, how=how,
+        )  # fmt: skip
+
+    def run_alone(self, i: int) -> RunResult:
+        """Return the result of a machine of its own."""
+        return simulate(
+            self.alone(i), preset(self.options), n_nodes=self.cases[i].n_nodes,
+            machine_events=Events(self.cases[i].events).all, max_attempts=self.max_attempts,
+            how="reference",
+        )  # fmt: skip
+
+
+def records_of(result: RunResult, prefix: str, nodes: Any = None) -> list[tuple[Any, ...]]:
+    """Return what happened to the jobs of a machine: id, times, cause, work and nodes."""
+    rows = []
+    for row in result.ledger.attempts:
+        if row.attempt.job_id.startswith(f"w0!{prefix}"):
+            ids = row.nodes.ids if row.nodes else np.empty(0, np.int64)
+            held = ids if nodes is None else np.searchsorted(nodes, ids)
+            times = row.start_us, row.end_us, row.useful_us
+            rows.append((row.attempt.id, *times, row.cause.value, *held.tolist()))
+    return sorted(rows, key=str)
+
+
+def play(seed: int) -> str:
+    """Compare a case with its separate machines."""
+    case = PartedCase(seed)
+    together = case.run()
+    for i in range(len(case.cases)):
+        ours = records_of(together, f"{'xyzw'[i]}", case.nodes[i])
+        expected = records_of(case.run_alone(i), f"{'xyzw'[i]}")
+        assert ours == expected, (i, [p for p in zip(ours, expected, strict=False) if p[0] != p[1]])
+    return "steals" if together.ledger.steals else "plain"
+
+
+def main(count: int, first: int = 0) -> None:
+    """Compare this number of cases; stop at the first that differs."""
+    steals = 0
+    for seed in range(first, first + count):
+        try:
+            steals += play(seed) == "steals"
+        except BaseException:
+            print(f"case {seed}: {PartedCase(seed).options}")
+            raise
+    print(f"{count} cases agree, {steals} with steals")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
