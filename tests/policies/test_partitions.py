@@ -24,7 +24,6 @@ from rebat.policies.presets import preset
 from rebat.policies.queue_order import fcfs
 from rebat.runs.single import RunResult, simulate
 from tests.support.amount import few
-from tests.support.parted import play
 
 TWO = "a:0-3+b:4-7"
 SHARED = "a:0-5+b:4-9+all:0-9"
@@ -115,13 +114,6 @@ def test_a_job_is_replaced_and_spare_nodes_are_of_its_partition() -> None:
     policy = f"easy:react=replacement,spares=2,partitions={TWO}"
     result = run(policy, workload, (10.0, False, "0"))
     assert starts(result) == {"1": (10.0, "1-3"), "2": (0.0, "4-6")}
-
-
-@pytest.mark.sampled
-def test_disjoint_partitions_behave_like_separate_machines() -> None:
-    """``python -m tests.support.parted`` compares more cases."""
-    kinds = [play(seed) for seed in range(few(300))]
-    assert kinds.count("steals") > len(kinds) // 4
 
 
 # ---- partitions that share nodes

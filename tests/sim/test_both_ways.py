@@ -23,15 +23,28 @@ from tests.support.both_ways import Case, play
 FAILING = ["--mtbf", "30min", "--downtime", "10min"]
 
 
-def test_random_runs_have_equal_records() -> None:
-    """As plain Python. ``python -m tests.support.both_ways`` makes more runs, compiled."""
+def agreement(module: str, *arguments: str) -> str:
+    """Run a comparison with the loop as plain Python; return its last line."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.both_ways", "250", "100000"],
+        [sys.executable, "-m", module, *arguments],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "250 cases agree" in done.stdout
-    assert "'steals'" in done.stdout and "'holds'" in done.stdout
+    return done.stdout
+
+
+def test_random_runs_have_equal_records() -> None:
+    """As plain Python. ``python -m tests.support.both_ways`` makes more runs, compiled."""
+    compared = agreement("tests.support.both_ways", "250", "100000")
+    assert "250 cases agree" in compared
+    assert "'steals'" in compared and "'holds'" in compared
+
+
+def test_random_runs_on_partitions_have_equal_records() -> None:
+    """Also equal to those of separate machines. ``python -m tests.support.parted`` makes more."""
+    compared = agreement("tests.support.parted", "60", "100000")
+    assert "60 cases agree" in compared
+    assert "'engines: steals'" in compared and "'engines: holds'" in compared
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random runs on a machine with partitions, and of each partition as a machine of its own.
+"""Random runs on a machine with partitions: each partition is like a machine of its own, and the
+compiled loop is like the reference.
 
 ``python -m tests.support.parted 2000`` compares 2,000 runs.
 """
@@ -8,18 +9,20 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import Counter
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
 from rebat.runs.single import RunResult, simulate
 from rebat.sim.simulate import Events
-from tests.support.both_ways import Case
+from tests.support.both_ways import Case, check_same
 
 
 class PartedCase:
@@ -28,12 +31,19 @@ class PartedCase:
     The nodes of the partitions are interleaved.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, engines: bool = False) -> None:
         self.rng = rng = random.Random(seed)
         self.cases = [Case(rng.randrange(10**6)) for _ in range(rng.choice([2, 2, 3, 4]))]
         self.options = self._options(self.cases[0].policy)
+        self.limits = [""] * len(self.cases)
+        if engines:
+            self.options = _covered(self.cases[0].policy)
+            self.limits = [rng.choice(["", "", ":max_nodes=2", ":max_time=9"]) for _ in self.cases]
         self.max_attempts = self.cases[0].max_attempts
-        order = [i for i, case in enumerate(self.cases) for _ in range(case.n_nodes)]
+        self.more = rng.choice([0, 0, 1, 3]) if engines else 0
+        order = [-1] * self.more + [
+            i for i, case in enumerate(self.cases) for _ in range(case.n_nodes)
+        ]
         if rng.random() < 0.7:
             rng.shuffle(order)
         self.nodes = [np.flatnonzero(np.array(order) == i) for i in range(len(self.cases))]
@@ -55,7 +65,9 @@ class PartedCase:
     @property
     def partitions(self) -> str:
         """The partitions in the notation of the option."""
-        named = (f"p{i}:{NodeSet.of_sorted(nodes)}" for i, nodes in enumerate(self.nodes))
+        named = (
+            f"p{i}:{NodeSet.of_sorted(nodes)}{self.limits[i]}" for i, nodes in enumerate(self.nodes)
+        )
         return "+".join(named)
 
     @property
@@ -110,6 +122,29 @@ class PartedCase:
         )  # fmt: skip
 
 
+def _covered(policy: str) -> str:
+    """Return a policy that the loop covers on a machine with partitions."""
+    options = dict(option.partition("=")[::2] for option in policy.partition(":")[2].split(","))
+    if options.get("planning") == "fifo":
+        options = {"order": "fcfs", "depth": "easy"}
+    options |= {"placement": "any", "order": options["order"].replace("ljf", "fcfs")}
+    return f"baseline:{','.join(f'{name}={value}' for name, value in options.items())}"
+
+
+def play_engines(seed: int) -> str:
+    """Run a case on both engines, and compare the records."""
+    case = PartedCase(seed, engines=True)
+    try:
+        ours = case.run("compiled")
+    except InputError as error:
+        assert "does not cover this run" in str(error)
+        return "not covered"
+    check_same(ours, case.run("reference"))
+    if ours.ledger.holds:
+        return "holds"
+    return "steals" if ours.ledger.steals else "plain"
+
+
 def records_of(result: RunResult, prefix: str, nodes: Any = None) -> list[tuple[Any, ...]]:
     """Return what happened to the jobs of a machine: id, times, cause, work and nodes."""
     rows = []
@@ -135,14 +170,15 @@ def play(seed: int) -> str:
 
 def main(count: int, first: int = 0) -> None:
     """Compare this number of cases; stop at the first that differs."""
-    steals = 0
+    kinds: Counter[str] = Counter()
     for seed in range(first, first + count):
         try:
-            steals += play(seed) == "steals"
+            kinds[f"alone: {play(seed)}"] += 1
+            kinds[f"engines: {play_engines(seed)}"] += 1
         except BaseException:
-            print(f"case {seed}: {PartedCase(seed).options}")
+            print(f"case {seed}: {PartedCase(seed, engines=True).options}")
             raise
-    print(f"{count} cases agree, {steals} with steals")
+    print(f"{count} cases agree: {dict(sorted(kinds.items()))}")
 
 
 if __name__ == "__main__":

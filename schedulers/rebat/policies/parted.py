@@ -176,6 +176,11 @@ class Parts:
             self._partition_of[job_id] = places[0]
         return self._partition_of[job_id]
 
+    def refuses(self, view: View, attempt: Attempt) -> str:
+        """Return why the limits of its partition exclude an attempt, or an empty text."""
+        partition = self.partition_of(view, attempt.job_id)
+        return partition.refuses(attempt.n_nodes, partition.adapted(attempt).walltime_us)
+
 
 class Parted(Planning):
     """A planning for each group of partitions."""
@@ -190,7 +195,7 @@ class Parted(Planning):
         if not self._plannings:
             self._plannings = [(part, self._make(part.context)) for part in groups]
         for attempt in changes.arrived:
-            if reason := self._parts.partition_of(view, attempt.job_id).refuses(attempt):
+            if reason := self._parts.refuses(view, attempt):
                 yield Reject(attempt.id, reason)
         for part, planning in self._plannings:
             self._note(view, part, changes)
@@ -201,11 +206,8 @@ class Parted(Planning):
     def _note(self, view: View, part: Part, changes: Changes) -> None:
         """Add the changes of a part to those that its planning does not know yet."""
         to = part.pending
-        to.arrived += [
-            attempt
-            for attempt in part.attempts(changes.arrived)
-            if not part.of(attempt).refuses(attempt)
-        ]
+        allowed = [each for each in changes.arrived if not self._parts.refuses(view, each)]
+        to.arrived += part.attempts(allowed)
         to.resubmitted += part.attempts(changes.resubmitted)
         for name in ("started", "ended", "stopped", "moved", "held"):
             getattr(to, name).extend(part.running(getattr(changes, name)))

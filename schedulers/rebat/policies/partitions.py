@@ -72,18 +72,19 @@ class Partition(msgspec.Struct, frozen=True):
     default_time_us: int = 0
 
     def adapted(self, attempt: Attempt) -> Attempt:
-        """Return an attempt with the default time, if it has no walltime."""
-        if not self.default_time_us or attempt.has_walltime:
+        """Return an attempt. If it has no walltime, it gets the default or the maximum time."""
+        time_us = self.default_time_us or self.max_time_us
+        if not time_us or attempt.has_walltime:
             return attempt
-        return msgspec.structs.replace(attempt, walltime_us=self.default_time_us)
+        return msgspec.structs.replace(attempt, walltime_us=time_us)
 
-    def refuses(self, attempt: Attempt) -> str:
-        """Return why the limits of the partition exclude an attempt, or an empty text."""
-        most = self.max_nodes or self.nodes.size
-        if attempt.n_nodes > most:
-            needs = counted(attempt.n_nodes, "node")
+    def refuses(self, n_nodes: int, walltime_us: int) -> str:
+        """Return why the limits of the partition exclude a job, or an empty text."""
+        most = min(self.max_nodes or self.nodes.size, self.nodes.size)
+        if n_nodes > most:
+            needs = counted(n_nodes, "node")
             return f"requires {needs}, but the maximum of partition {self.name} is {most}"
-        if self.max_time_us and attempt.walltime_us > self.max_time_us:
+        if self.max_time_us and walltime_us > self.max_time_us:
             limit = format_duration(to_s(self.max_time_us))
             return f"has a longer walltime than the maximum of partition {self.name}, {limit}"
         return ""

@@ -147,6 +147,7 @@ def simulate(
         events,
         how=how_of(how) if fits else "reference",  # which reports the error
         n_nodes=count,
+        cores_per_node=cores_per_node,
         max_attempts=max_attempts,
         options=engine_options,
         operations=bool(operations),

@@ -15,10 +15,10 @@ from rebat.policies.presets import Preset
 from rebat.sim.eligible import why_not_policy, why_not_run
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome
+from rebat.sim.parts import Uncovered
 from rebat.sim.simulate import (
     Events,
     OnProgress,
-    Uncovered,
     simulate,
     smallest_arguments,
     submissions_of,
@@ -84,6 +84,7 @@ def compiled_outcome(
     *,
     how: How,
     n_nodes: int,
+    cores_per_node: int,
     max_attempts: int,
     options: EngineOptions,
     operations: bool,
@@ -100,6 +101,10 @@ def compiled_outcome(
     if how == "reference":
         return None
     reason = _why_not(preset, options, operations, explain)
+    if not reason:
+        assert isinstance(preset, Preset)
+        if cores_per_node > 1 and preset.point.parted:
+            reason = "partitions of nodes with several cores"
     if not reason:
         assert isinstance(preset, Preset)
         if how == "auto" and len(workload.jobs) < PAYS and not ready(preset.point):

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
 from rebat.kernels.spread import scratch_needed
@@ -25,12 +27,12 @@ RECORD, PLANNED_AT, N_PLANNED_AT, SIZE_OF_HOLD = USEFUL, FIRST, RECOVERY, THIEF
 HOLD = -1
 
 # Columns of the table of jobs.
-SUBMIT, SIZE, JOB_WALL, PROFILE, CLASS = range(5)
-N_JOB_COLUMNS = 5
+SUBMIT, SIZE, JOB_WALL, PROFILE, CLASS, PART = range(6)
+N_JOB_COLUMNS = 6
 
 # More columns of jobs if a rule compares ids as text: the ranks of the job among the ids, and among
 # the ids of resubmissions.
-BY_NAME, BY_PREFIX = 5, 6
+BY_NAME, BY_PREFIX = 6, 7
 
 # Columns of the table of profiles.
 JOB_DELAY, RET, CHECKPOINTS, PERIOD, COST, RESTART, FIRST_PERIOD, FIRST_RECOVERY = range(8)
@@ -74,20 +76,28 @@ N_LISTS = 13
 # Small tables, see their columns above. The last is a heap of the times at which stops are due.
 HIT_TABLE, KILL_TABLE, STOP_TABLE, WAIT_TABLE, HOLD_TABLE, CALL_TABLE = range(6)
 
+# Columns of the table of partitions: first node and the node after the last, largest size and
+# longest walltime of a job, free nodes; numbers of queued attempts, of planned ends, of attempts
+# that are overdue; until when nodes that became free were in use, time of the last plan, lengths of
+# the profiles; whether nodes failed or came up since the last plan.
+FIRST_NODE, END_NODE, MOST, LONGEST, FREE_NOW, N_QUEUED, N_PLANNED_ENDS, N_OVERDUE = range(8)
+OPENED, PLANNED, BASE_N, PLAN_N, FAILURES, REPAIRS = range(8, 14)
+N_PART_COLUMNS = 14
+
 # Parameters.
 DEPTH, FIRST_ONLY, MARGIN, ORDER, ON_ARRIVAL, ON_PRIORITY, ON_END, ON_FAILURE, ON_REPAIR = range(9)
 MAX_ATTEMPTS, N_NODES, DRAWN, STEALING, VICTIM, CRITERION, RELEASE, TIE, TIMING = range(9, 18)
 AUTHORS, TWO_PASSES, LOWEST_HELD, HOLD_MARGIN, OTHERS_FIRST, HIT_AS_VICTIM, CHOSEN_ONCE = range(
     18, 25
 )
-PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT = range(25, 31)
-N_PARAMETERS = 31
+PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT, PARTED = range(25, 32)
+N_PARAMETERS = 32
 
 # Counters, after the parameters.
-N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(31, 39)
-UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_RAISED = range(39, 47)
-N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(47, 55)
-UNCLEAR, N_NUMBERS = 55, 56
+N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(32, 40)
+UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(40, 48)
+N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(48, 56)
+UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_NUMBERS = range(56, 61)
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
@@ -148,6 +158,10 @@ class State(NamedTuple):
         each block.
     lists : int64 array, shape (N_LISTS, 2 k)
     tables : int64 array, shape (6, few, 7)
+    parts : int64 array, shape (p, N_PART_COLUMNS)
+        Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
+    home : int64 array
+        The partition of each block.
     """
 
     n: Any
@@ -160,6 +174,8 @@ class State(NamedTuple):
     free: Any
     lists: Any
     tables: Any
+    parts: Any
+    home: Any
 
 
 class Room(NamedTuple):
@@ -173,12 +189,14 @@ class Room(NamedTuple):
     reported, marked, changed : arrays
         Whether the plan knows that a node is down, whether it is in ``changed``, and the nodes
         that failed or came up since the last plan.
-    holds, overdue : int64 arrays
-        Heap of the planned ends, and the attempts that are overdue.
-    size, duration, start, queue, positions : int64 arrays, shape (k,)
-        The queue.
-    base_t, base_f, plan_t, plan_f : int64 arrays, shape (m,)
-        Profiles of free nodes: without and with reservations.
+    holds, overdue : int64 arrays, shapes (p, k, 3) and (p, k, 2)
+        For each partition, the heap of the planned ends, and the attempts that are overdue.
+    size, duration, start, queue : int64 arrays, shape (p, k)
+        The queue of each partition.
+    positions : int64 array, shape (k,)
+        Positions of the attempts that are due.
+    base_t, base_f, plan_t, plan_f : int64 arrays, shape (p, m)
+        Profiles of the free nodes of each partition: without and with reservations.
     scratch : int64 array
         Space for a profile in blocks.
     saved : int64 array
@@ -226,13 +244,28 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
     return table
 
 
-def room_for(jobs: Any, profiles: Any, parameters: Any, n_failures: int, factor: int) -> Room:
+def parts_for(sizes: Sequence[int]) -> Any:
+    """Return the table of partitions with these numbers of nodes. Each begins at a block."""
+    parts = np.zeros((len(sizes), N_PART_COLUMNS), dtype=np.int64)
+    ends = np.cumsum([-(-size // pool.BLOCK) * pool.BLOCK for size in sizes])
+    parts[1:, FIRST_NODE] = ends[:-1]
+    parts[:, MOST] = parts[:, FREE_NOW] = sizes
+    parts[:, END_NODE], parts[:, LONGEST] = parts[:, FIRST_NODE] + sizes, FOREVER_US
+    parts[:, BASE_N] = parts[:, PLAN_N] = 1
+    return parts
+
+
+def room_for(
+    jobs: Any, profiles: Any, parameters: Any, n_failures: int, factor: int, parts: Any
+) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
     ``factor`` doubles each time that they were too small.
     """
     n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
+    n_parts, n_free = len(parts), int(parts[:, FREE_NOW].sum())
     k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
+    queued = int(np.bincount(jobs[:, PART], minlength=1).max()) + 1
 
     def ints(*shape: int) -> Any:
         return np.zeros(shape, dtype=np.int64)
@@ -240,6 +273,9 @@ def room_for(jobs: Any, profiles: Any, parameters: Any, n_failures: int, factor:
     def flags() -> Any:
         return np.zeros(n_nodes, dtype=np.bool_)
 
+    down, block_of = ~flags(), np.arange(n_nodes) // pool.BLOCK
+    for first, end in parts[:, [FIRST_NODE, END_NODE]].tolist():
+        down[first:end] = False
     state = State(
         n=np.concatenate([parameters, ints(N_NUMBERS - N_PARAMETERS)]),
         jobs=jobs,
@@ -247,33 +283,35 @@ def room_for(jobs: Any, profiles: Any, parameters: Any, n_failures: int, factor:
         attempts=ints(k, OWN_RESTART + 1 if parameters[SIX_DIGITS] else N_COLUMNS),
         nodes=np.zeros((16 * k + 2 * n_nodes, 2), dtype=np.int32),
         owner=np.full(n_nodes, FREE, dtype=np.int32),
-        down=flags(),
-        free=np.bincount(np.arange(n_nodes) // pool.BLOCK).astype(np.int64),
+        down=down,
+        free=np.bincount(block_of, ~down).astype(np.int64),
         lists=ints(N_LISTS, 2 * k),
         tables=ints(6, 8 * few, 7),
+        parts=parts.copy(),
+        home=np.searchsorted(parts[:, FIRST_NODE], np.unique(block_of) * pool.BLOCK, "right") - 1,
     )
-    state.n[N_FREE], state.n[UNFINISHED] = n_nodes, n_jobs
+    state.n[N_FREE], state.n[UNFINISHED], state.n[SEQUENCE] = n_free, n_jobs, 2
     room = Room(
         state,
         ends=ints(k, 3),
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
-        holds=ints(2 * k, 3),
-        overdue=ints(k, 2),
-        size=ints(k),
-        duration=ints(k),
-        start=ints(k),
-        queue=ints(k),
-        positions=ints(k),
-        base_t=ints(m),
-        base_f=ints(m),
-        plan_t=ints(m),
-        plan_f=ints(m),
+        holds=ints(n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor, 3),
+        overdue=ints(n_parts, queued, 2),
+        size=ints(n_parts, queued),
+        duration=ints(n_parts, queued),
+        start=ints(n_parts, queued),
+        queue=ints(n_parts, queued),
+        positions=ints(queued),
+        base_t=ints(n_parts, m),
+        base_f=ints(n_parts, m),
+        plan_t=ints(n_parts, m),
+        plan_f=ints(n_parts, m),
         scratch=ints(scratch_needed(m)),
-        saved=np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 2, 2], dtype=np.int64),
+        saved=np.array([0, 0, 1, 2], dtype=np.int64),
     )
-    room.base_f[0] = room.plan_f[0] = n_nodes
+    room.base_f[:, 0] = room.plan_f[:, 0] = parts[:, FREE_NOW]
     return room
 
 

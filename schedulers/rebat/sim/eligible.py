@@ -67,12 +67,16 @@ def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
     common, planning, placement = point.common, point.planning, point.placement
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
-    partitions = isinstance(planning, FifoOptions) and planning.partitions
+    parted = point.parted and (
+        "planning=fifo" if isinstance(planning, FifoOptions)
+        else "placement=named" if isinstance(placement, NamedOptions)
+        else "order=ljf" if common.order == "ljf" else ""
+    )  # fmt: skip
     return _first(
         {
             f"planning={planning.name}": not isinstance(planning, ListOptions | FifoOptions),
             f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
-            f"partitions={partitions}": bool(partitions),
+            f"partitions with {parted}": bool(parted),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
             f"order={common.order}": common.order not in ORDERS,
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},

@@ -21,34 +21,29 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels import blocks, counts, deep, named, named_lists, pool, slices
+from rebat.kernels import pool
 from rebat.kernels.jit import inlined, loop
 from rebat.sim.columns import (
-    ALL,
-    APPEND,
     AT,
+    BASE_N,
     CALL_TABLE,
     CANCELLED,
     COMPLETED,
-    COMPRESS,
     COST,
     DELAY,
-    DEPTH,
     DONE,
     DRAWN,
     END,
     ENTERED,
     FAILED,
     FAILURE,
-    FIFO,
+    FAILURES,
     FIRST,
-    FIRST_ONLY,
     FIRST_PERIOD,
     FIRST_RECOVERY,
     FITS,
     FREE,
-    HELD_KEY,
-    HELD_SIZE,
+    FREE_NOW,
     HELD_UNTIL,
     HIT,
     HIT_AS_VICTIM,
@@ -63,13 +58,13 @@ from rebat.sim.columns import (
     KILLED,
     LARGER_ROOM,
     LAST_CALL,
-    LEFT,
-    MARGIN,
     MORE_EVENTS,
     MORE_ROOM,
     N_ATTEMPTS,
     N_CALLS,
+    N_CHANGED,
     N_DOWN,
+    N_ENDS,
     N_ENTERED,
     N_FREE,
     N_HITS,
@@ -78,44 +73,36 @@ from rebat.sim.columns import (
     N_LINES,
     N_NEW_HOLDS,
     N_NODES,
-    N_NODES_AT,
     N_NODES_USED,
-    N_PLANNED_AT,
-    N_RAISED,
+    N_PLANNED_ENDS,
+    N_QUEUED,
     N_RUNNING,
     N_STEALS,
     N_STOPS,
     N_WAITS,
-    NAMED,
-    NEW_HOLDS,
-    NO_WALLTIME,
     NODE_FAILURE,
-    NODES_AT,
     NOW,
     NUMBER,
-    ON_ARRIVAL,
-    ON_END,
-    ON_FAILURE,
-    ON_PRIORITY,
-    ON_REPAIR,
     OWN_COST,
     OWN_PERIOD,
     OWN_RESTART,
+    PART,
+    PARTED,
     PERIOD,
-    PLANNED_AT,
+    PLAN_N,
     PRIORITY,
     PROFILE,
     QUEUED,
-    REBUILD,
     RECOVERY,
     REFERENCE,
     REGULAR,
     REJECTED,
+    REPAIRS,
     RESTART,
     RET,
+    SEQUENCE,
     SIX_DIGITS,
     SIZE,
-    SIZE_OF_HOLD,
     SPARED,
     START,
     STEALING,
@@ -125,7 +112,6 @@ from rebat.sim.columns import (
     STOP_TABLE,
     SUBMIT,
     THIEF,
-    TIMED,
     TIMING,
     TO_THE_LAST_EVENT,
     TOO_SMALL,
@@ -138,7 +124,8 @@ from rebat.sim.columns import (
     WALL,
     WALLTIME,
 )
-from rebat.sim.queue import place_in_queue, planned, pop, push
+from rebat.sim.plan import has_news, is_allowed, plan
+from rebat.sim.queue import pop
 from rebat.sim.stops import accepts, lost_nodes, remaining, victim_of
 from rebat.sim.waits import (
     acknowledge,
@@ -156,14 +143,6 @@ from rebat.sim.waits import (
 
 
 @inlined
-def copy_profile(t: Any, f: Any, n: int, to_t: Any, to_f: Any) -> None:
-    """Copy a profile."""
-    for i in range(n):
-        to_t[i] = t[i]
-        to_f[i] = f[i]
-
-
-@inlined
 def insert_ascending(rows: Any, n: int, row: int) -> int:
     """Insert a number into an ascending list without duplicates, and return the new length."""
     at = n
@@ -178,77 +157,27 @@ def insert_ascending(rows: Any, n: int, row: int) -> int:
 
 
 @loop
-def sort_nodes(nodes: Any, n: int) -> None:
-    """Sort node numbers, which are nearly sorted."""
-    for i in range(1, n):
-        node, k = nodes[i], i
-        while k > 0 and nodes[k - 1] > node:
-            nodes[k] = nodes[k - 1]
-            k -= 1
-        nodes[k] = node
-
-
-@inlined
-def is_held(attempts: Any, a: int, key: int) -> bool:
-    """Return whether an entry of the heap of planned ends is still valid."""
-    return attempts[a, HELD_UNTIL] >= 0 and attempts[a, HELD_KEY] == key
-
-
-@inlined
-def nodes_in_plan(attempts: Any, a: int) -> Any:
-    """Return where the nodes that the plan knows begin, and the number of their intervals."""
-    if attempts[a, NUMBER] == HOLD:
-        return attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT]
-    return attempts[a, NODES_AT], attempts[a, N_NODES_AT]
-
-
-@loop
-def is_new_hold(state: Any, h: int) -> bool:
-    """Return whether a row represents nodes that no plan knew to be held before."""
-    is_new = False
-    for i in range(state.n[N_NEW_HOLDS]):
-        is_new |= state.lists[NEW_HOLDS, i] == h
-    return is_new
-
-
-@inlined
-def first_that_fit(size: Any, n_queue: int, n_free: int, out: Any) -> int:
-    """Write the positions of the first attempts of the queue that fit, and count them."""
-    n_due = 0
-    while n_due < n_queue and size[n_due] <= n_free:
-        out[n_due] = n_due
-        n_free -= size[n_due]
-        n_due += 1
-    return n_due
-
-
-@loop
-def is_full(table: Any, n_queue: int, n_intervals: int, n_nodes: int) -> bool:
-    """Return whether a table has too little space for reservations and the use of intervals."""
-    n_slices, n_blocks = table.n[blocks.SLICES], table.n[blocks.BLOCKS]
-    return (
-        n_slices + 2 * n_queue + 4 > table.t.shape[0]
-        or min(n_blocks + n_queue + 2 * n_intervals, n_nodes) > table.first.shape[0] - 1
-        or max(n_queue, table.n[blocks.RESERVED]) > table.start.shape[0]
-    )
-
-
-@loop
 def steal(state: Any, extended: Any, ends: Any, n_ends: int, n_hit: int, now: int) -> None:
     """Choose victims for the attempts that failures hit (`rebat.policies.reactions.stealing`)."""
     hit = state.tables[HIT_TABLE]
     stops = state.tables[STOP_TABLE]
     parameters, jobs = state.n, state.jobs
     n, attempts, timing = state.n, state.attempts, parameters[TIMING]
-    n_spared, n_free = 0, n[N_FREE]
+    n_spared = 0
     for i in range(n_hit):
         state.lists[SPARED, n_spared] = hit[i, HIT]
         n_spared += 1
     for s in range(n[N_STOPS]):
         state.lists[SPARED, n_spared] = stops[s, STOP]
         n_spared += 1
-    for i in range(n_hit):
+    n_free = state.parts[0, FREE_NOW]
+    for k in range(n_hit * state.parts.shape[0]):
+        p, i = k // n_hit, k % n_hit
         a = hit[i, HIT]
+        if i == 0:
+            n_free = state.parts[p, FREE_NOW]
+        if jobs[attempts[a, JOB], PART] != p:
+            continue
         wanted = jobs[attempts[a, JOB], SIZE]
         survivors = wanted - lost_nodes(state, a)
         if n_free + survivors >= wanted:
@@ -259,7 +188,7 @@ def steal(state: Any, extended: Any, ends: Any, n_ends: int, n_hit: int, now: in
         n_more = wanted - survivors
         if parameters[VICTIM] == FITS and timing == NOW:
             n_more -= n_free
-        b = victim_of(state, ends, n_ends, n_spared, now, n_more)
+        b = victim_of(state, ends, n_ends, n_spared, now, n_more, p)
         if b < 0 or not accepts(state, ends, n_ends, now, a, b, timing):
             continue
         state.lists[SPARED, n_spared] = b
@@ -351,25 +280,17 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     profiles = state.profiles
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
     n_jobs, n_lines, n_nodes = jobs.shape[0], line_at.shape[0], parameters[N_NODES]
-    depth, margin = parameters[DEPTH], parameters[MARGIN]
-    fifo = parameters[FIFO] != 0
-    entered, left, new_holds = state.lists[ENTERED], state.lists[LEFT], state.lists[NEW_HOLDS]
+    n_parts, entered = state.parts.shape[0], state.lists[ENTERED]
     hit, stops, calls = (
         state.tables[HIT_TABLE], state.tables[STOP_TABLE], state.tables[CALL_TABLE],
     )  # fmt: skip
-    holds, overdue = room.holds, room.overdue
-    size, duration, start = room.size, room.duration, room.start
-    base_t, base_f, plan_t, plan_f = room.base_t, room.base_f, room.plan_t, room.plan_f
-    scratch = room.scratch
     saved = room.saved
-    n_changed, n_ends, n_queue, n_holds = saved[0], saved[1], saved[2], saved[3]
-    n_overdue, next_job, next_line, opened = saved[4], saved[5], saved[6], saved[7]
-    base_n, plan_n, planned_at, key = saved[8], saved[9], saved[10], saved[11]
-    job_sequence, line_sequence, sequence = saved[12], saved[13], saved[14]
+    next_job, next_line = saved[0], saved[1]
+    job_sequence, line_sequence = saved[2], saved[3]
     while n[UNFINISHED] > 0:
         # ---- the next time
         now = FOREVER_US
-        if n_ends:
+        if n[N_ENDS]:
             now = ends[0, 0]
         if next_job < n_jobs:
             now = min(now, jobs[next_job, SUBMIT])
@@ -384,18 +305,19 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
         arriving = 0
         while next_job + arriving < n_jobs and jobs[next_job + arriving, SUBMIT] == now:
             arriving += 1
-        full = (
-            n[N_ATTEMPTS] + arriving > attempts.shape[0]
-            or n_holds + 2 * n[N_RUNNING] + 4 * n[N_WAITS] + 8 > holds.shape[0]
-            or max(base_n, plan_n) + 4 * (n[N_RUNNING] + n[N_WAITS] + n_queue + arriving) + 64
-            > base_t.shape[0]
-            or n[N_NODES_USED] + n_nodes + n_queue + arriving + n[N_RUNNING] > nodes.shape[0]
-        )
+        full, n_queued = n[N_ATTEMPTS] + arriving > attempts.shape[0], 0
+        for p in range(n_parts):
+            part, n_more = state.parts[p], n[N_RUNNING] + n[N_WAITS]
+            n_queued += part[N_QUEUED]
+            full |= part[N_PLANNED_ENDS] + 2 * n_more + 2 * n[N_WAITS] + 8 > room.holds.shape[1]
+            full |= (
+                max(part[BASE_N], part[PLAN_N]) + 4 * (n_more + part[N_QUEUED] + arriving) + 64
+                > room.base_t.shape[1]
+            )
+        full |= n[N_NODES_USED] + n_nodes + n_queued + arriving + n[N_RUNNING] > nodes.shape[0]
         if missing or full:
-            saved[0], saved[1], saved[2], saved[3] = n_changed, n_ends, n_queue, n_holds
-            saved[4], saved[5], saved[6], saved[7] = n_overdue, next_job, next_line, opened
-            saved[8], saved[9], saved[10], saved[11] = base_n, plan_n, planned_at, key
-            saved[12], saved[13], saved[14] = job_sequence, line_sequence, sequence
+            saved[0], saved[1] = next_job, next_line
+            saved[2], saved[3] = job_sequence, line_sequence
             return MORE_EVENTS if missing else LARGER_ROOM
         # ---- everything that happens at this time
         n_hit = 0
@@ -404,7 +326,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             n[N_CALLS] = pop(calls, n[N_CALLS])
         while True:
             which, best = -1, FOREVER_US
-            if n_ends and ends[0, 0] == now:
+            if n[N_ENDS] and ends[0, 0] == now:
                 which, best = 0, ends[0, 1]
             if next_job < n_jobs and jobs[next_job, SUBMIT] == now and job_sequence < best:
                 which, best = 1, job_sequence
@@ -414,7 +336,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 break
             if which == 0:
                 a = ends[0, 2]
-                n_ends = pop(ends, n_ends)
+                n[N_ENDS] = pop(ends, n[N_ENDS])
                 if attempts[a, END] >= 0:
                     continue  # it was killed
                 cause = COMPLETED
@@ -445,8 +367,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         attempts[a, OWN_RESTART] = profiles[p, RESTART]
                     entered[n[N_ENTERED]] = a
                     n[N_ENTERED] += 1
-                sequence += 1
-                job_sequence = sequence
+                n[SEQUENCE] += 1
+                job_sequence = n[SEQUENCE]
             else:
                 while next_line < n_lines and line_at[next_line] == now:
                     begin, end = line_first[next_line], line_first[next_line + 1]
@@ -457,12 +379,15 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                             return REFERENCE
                         if not room.marked[node]:
                             room.marked[node] = True
-                            room.changed[n_changed] = node
-                            n_changed += 1
+                            room.changed[n[N_CHANGED]] = node
+                            n[N_CHANGED] += 1
                         down[node] = not up
+                        p = state.home[node // pool.BLOCK]
+                        state.parts[p, REPAIRS if up else FAILURES] = 1
                         n[N_DOWN] += -1 if up else 1
                         if owner[node] == FREE:
                             n[N_FREE] += 1 if up else -1
+                            state.parts[p, FREE_NOW] += 1 if up else -1
                             free[node // pool.BLOCK] += 1 if up else -1
                             continue
                         a, listed = owner[node] - 1, up
@@ -490,8 +415,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         if not up:
                             lose_held_nodes(state, state.lists[SPARED], n_held, now)
                     next_line += 1
-                sequence += 1
-                line_sequence = sequence
+                n[SEQUENCE] += 1
+                line_sequence = n[SEQUENCE]
         # ---- the reaction
         n_running_hit = 0
         for i in range(n_hit):
@@ -506,7 +431,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             continue
         n_first_kills = 0
         if n_hit or n[N_STOPS] or n[N_WAITS]:
-            n_first_kills = react(state, extended, ends, n_ends, n_hit, failures, now)
+            n_first_kills = react(state, extended, ends, n[N_ENDS], n_hit, failures, now)
         may_plan = parameters[TWO_PASSES] != 0 and n[N_KILLS] == n_first_kills
         while True:
             if n[TOO_SMALL]:
@@ -515,298 +440,25 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 return REFERENCE
             changed = n[N_ENTERED] or n[N_LEFT] or n[N_NEW_HOLDS] or failures or repairs
             if changed and (not n[N_KILLS] or may_plan):
-                upkeep = APPEND
-                # ---- the plan: ends, held nodes, failures and repairs
-                if not fifo:
-                    if table is not None:
-                        named.drop_begun(table, planned_at)
-                        if now > planned_at:
-                            slices.forget(table, now)
-                    planned_at = now
-                    while n_holds and holds[0, 0] <= now:
-                        if n_overdue == overdue.shape[0]:
-                            return MORE_ROOM
-                        overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0, 2], holds[0, 1]
-                        if is_held(attempts, holds[0, 2], holds[0, 1]):
-                            n_overdue += 1
-                        n_holds = pop(holds, n_holds)
-                    for i in range(n[N_LEFT]):
-                        a = left[i]
-                        held, attempts[a, HELD_UNTIL] = attempts[a, HELD_UNTIL], -1
-                        if table is not None:
-                            first, k = nodes_in_plan(attempts, a)
-                            if is_full(table, 0, k, n_nodes):
-                                return MORE_ROOM
-                            slices.give_nodes(table, nodes[first : first + k], now, held)
-                        else:
-                            until, nodes_back = max(held, now), attempts[a, HELD_SIZE]
-                            base_n = counts.change(base_t, base_f, base_n, now, until, nodes_back)
-                            plan_n = counts.change(plan_t, plan_f, plan_n, now, until, nodes_back)
-                        opened = max(opened, held)
-                        upkeep = parameters[ON_END]
-                    for i in range(n[N_NEW_HOLDS]):
-                        a = new_holds[i]
-                        until = attempts[a, START] + planned(attempts[a, WALL], margin)
-                        first, k = attempts[a, NODES_AT], attempts[a, N_NODES_AT]
-                        attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT] = first, k
-                        attempts[a, HELD_SIZE] = attempts[a, SIZE_OF_HOLD]
-                        if table is not None:
-                            named.clear(table)
-                            if is_full(table, 0, k, n_nodes):
-                                return MORE_ROOM
-                            slices.take_nodes(table, nodes[first : first + k], now, until)
-                        else:
-                            nodes_held = attempts[a, HELD_SIZE]
-                            base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
-                        key += 1
-                        attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = until, key
-                        n_holds = push(holds, n_holds, until, key, a)
-                        upkeep = max(upkeep, parameters[ON_PRIORITY])
-                    if failures:
-                        if table is not None:
-                            named.clear(table)
-                            sort_nodes(room.changed, n_changed)
-                        first = n[N_NODES_USED]
-                        if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                            return MORE_ROOM
-                        lost = k = 0
-                        for i in range(n_changed):
-                            node = room.changed[i]
-                            if not down[node] or room.reported[node]:
-                                continue
-                            room.reported[node] = True
-                            lost += 1
-                            if table is not None:
-                                k = pool.extend(nodes[first:], k, node, node)
-                            elif owner[node] != FREE:
-                                a = owner[node] - 1
-                                if attempts[a, HELD_UNTIL] < 0:
-                                    return REFERENCE
-                                attempts[a, HELD_SIZE] -= 1
-                                until = attempts[a, HELD_UNTIL]
-                                base_n = counts.change(base_t, base_f, base_n, now, until, 1)
-                                plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
-                        if table is not None:
-                            if is_full(table, 0, k, n_nodes):
-                                return MORE_ROOM
-                            slices.fail(table, nodes[first : first + k])
-                        else:
-                            base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, -lost)
-                            plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, -lost)
-                        upkeep = max(upkeep, parameters[ON_FAILURE])
-                    if repairs:
-                        if table is not None:
-                            sort_nodes(room.changed, n_changed)
-                        first = n[N_NODES_USED]
-                        if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                            return MORE_ROOM
-                        gained = k = 0
-                        for i in range(n_changed):
-                            node = room.changed[i]
-                            if down[node] or not room.reported[node]:
-                                continue
-                            room.reported[node] = False
-                            gained += 1
-                            if owner[node] != FREE and not is_new_hold(state, owner[node] - 1):
-                                return REFERENCE
-                            if table is not None:
-                                k = pool.extend(nodes[first:], k, node, node)
-                        if table is not None:
-                            if is_full(table, 0, k, n_nodes):
-                                return MORE_ROOM
-                            slices.repair(table, nodes[first : first + k])
-                            for i in range(n[N_NEW_HOLDS]):
-                                a = new_holds[i]
-                                first, k = nodes_in_plan(attempts, a)
-                                if is_full(table, 0, k, n_nodes):
-                                    return MORE_ROOM
-                                until = attempts[a, HELD_UNTIL]
-                                slices.take_nodes(table, nodes[first : first + k], now, until)
-                        else:
-                            base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, gained)
-                            plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, gained)
-                        opened = FOREVER_US
-                        upkeep = max(upkeep, parameters[ON_REPAIR])
-                    if n[N_RAISED]:
-                        upkeep = max(upkeep, parameters[ON_PRIORITY])
+                for i in range(n[N_ENTERED] if parameters[PARTED] else 0):
+                    if attempts[entered[i], NUMBER] == 0 and not is_allowed(state, entered[i]):
+                        reject(state, entered[i], REJECTED)
+                for p in range(n_parts):
+                    if n_parts > 1 and not has_news(state, p):
+                        continue
+                    outcome = plan(
+                        state, room, table, p, state.parts[p, FAILURES] != 0,
+                        state.parts[p, REPAIRS] != 0, now,
+                    )  # fmt: skip
+                    if outcome != DONE:
+                        return outcome
+                    state.parts[p, FAILURES] = state.parts[p, REPAIRS] = 0
                 if failures or repairs:
-                    for i in range(n_changed):
+                    for i in range(n[N_CHANGED]):
                         room.marked[room.changed[i]] = False
-                    n_changed = 0
-                # ---- the queue
-                before = n_queue
-                if parameters[TIMED]:
-                    for i in range(n[N_ENTERED]):
-                        a = entered[i]
-                        if attempts[a, WALL] >= FOREVER_US:
-                            reject(state, a, NO_WALLTIME)
-                for i in range(n[N_ENTERED]):
-                    a = entered[i]
-                    if parameters[TIMED] and attempts[a, WALL] >= FOREVER_US:
-                        continue
-                    if jobs[attempts[a, JOB], SIZE] > n_nodes:
-                        reject(state, a, REJECTED)
-                        continue
-                    at = place_in_queue(attempts, jobs, room.queue, n_queue, a, parameters)
-                    for k in range(n_queue, at, -1):
-                        size[k], duration[k] = size[k - 1], duration[k - 1]
-                        start[k], room.queue[k] = start[k - 1], room.queue[k - 1]
-                    size[at], room.queue[at] = jobs[attempts[a, JOB], SIZE], a
-                    duration[at], start[at] = planned(attempts[a, WALL], margin), counts.NEVER
-                    n_queue += 1
-                    upkeep = max(upkeep, parameters[ON_ARRIVAL] if at == n_queue - 1 else REBUILD)
-                # ---- the plan: reservations
-                if not fifo and (depth == ALL or n_queue or parameters[NAMED]):
-                    if table is not None and depth == ALL and upkeep == REBUILD:
-                        named.clear(table)
-                    # attempts that did not end in time
-                    n_late = 0
-                    for i in range(n_overdue):
-                        if is_held(attempts, overdue[i, 0], overdue[i, 1]):
-                            overdue[n_late, 0] = overdue[i, 0]
-                            n_late += 1
-                    n_overdue = 0
-                    late = now + (1 if n_late else 0)
-                    if table is not None and counts.any_before(
-                        table.start, table.n[blocks.RESERVED], late
-                    ):
-                        named.clear(table)
-                    for i in range(n_late):
-                        a = overdue[i, 0]
-                        if table is not None:
-                            first, k = nodes_in_plan(attempts, a)
-                            if is_full(table, 0, k, n_nodes):
-                                return MORE_ROOM
-                            slices.take_nodes(table, nodes[first : first + k], now, now + 1)
-                        else:
-                            nodes_held = attempts[a, HELD_SIZE]
-                            base_n = counts.change(
-                                base_t, base_f, base_n, now, now + 1, -nodes_held
-                            )
-                        key += 1
-                        attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = now + 1, key
-                        n_holds = push(holds, n_holds, now + 1, key, a)
-                if fifo:
-                    pass
-                elif table is not None:
-                    if is_full(table, n_queue, 0, n_nodes):
-                        return MORE_ROOM
-                    if depth != ALL:
-                        named_lists.backfill(
-                            table, size, duration, n_queue, depth, parameters[FIRST_ONLY] != 0
-                        )
-                    else:
-                        if upkeep == COMPRESS:
-                            opened = named_lists.compress(table, size, duration, opened)
-                            named_lists.place(table, size, duration, before)
-                            if is_full(table, n_queue, 0, n_nodes):
-                                return MORE_ROOM
-                        named_lists.place(table, size, duration, n_queue)
-                        if upkeep == REBUILD:
-                            opened = now
-                    for i in range(table.n[blocks.RESERVED]):
-                        start[i] = table.start[i]
-                elif depth == ALL or n_queue:
-                    base_n = counts.forget(base_t, base_f, base_n, now)
-                    if depth == ALL and upkeep != REBUILD:
-                        plan_n = counts.forget(plan_t, plan_f, plan_n, now)
-                        if counts.any_before(start, before, late):
-                            copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-                            plan_n = deep.reserve(
-                                plan_t,
-                                plan_f,
-                                base_n,
-                                size,
-                                duration,
-                                start,
-                                0,
-                                before,
-                                scratch,
-                                deep.DEEP,
-                            )
-                        elif n_late:
-                            for i in range(n_late):
-                                nodes_held = attempts[overdue[i, 0], HELD_SIZE]
-                                plan_n = counts.change(
-                                    plan_t, plan_f, plan_n, now, now + 1, -nodes_held
-                                )
-                        if upkeep == COMPRESS:
-                            plan_n, opened = deep.renew(
-                                plan_t, plan_f, plan_n, size, duration, start, before, opened,
-                                scratch, deep.DEEP,
-                            )  # fmt: skip
-                        if before < n_queue or upkeep == APPEND:
-                            plan_n = deep.reserve(
-                                plan_t, plan_f, plan_n, size, duration, start, before, n_queue,
-                                scratch, deep.DEEP,
-                            )  # fmt: skip
-                    else:
-                        copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-                        if depth == ALL:
-                            plan_n = deep.reserve(
-                                plan_t,
-                                plan_f,
-                                base_n,
-                                size,
-                                duration,
-                                start,
-                                0,
-                                n_queue,
-                                scratch,
-                                deep.DEEP,
-                            )
-                            opened = now
-                        else:
-                            plan_n = counts.backfill(
-                                plan_t, plan_f, base_n, size, duration, start, n_queue, depth,
-                                parameters[FIRST_ONLY] != 0,
-                            )  # fmt: skip
-                # ---- starts
-                n_due = 0
-                if fifo:
-                    n_due = first_that_fit(size, n_queue, n[N_FREE], room.positions)
-                elif n_queue:
-                    n_due = counts.due(start, n_queue, now, room.positions)
-                for i in range(n_due):
-                    at, first = room.positions[i], n[N_NODES_USED]
-                    a, n_wanted = room.queue[at], size[at]
-                    if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                        return MORE_ROOM
-                    k = -1
-                    if table is not None and not fifo:
-                        k = blocks.nodes_of(table, table.held[at], nodes[first:])
-                    elif n_wanted <= n[N_FREE]:
-                        k = pool.lowest_free(owner, down, free, n_wanted, nodes[first:])
-                    if k < 0:
-                        return REFERENCE
-                    chosen = nodes[first : first + k]
-                    if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
-                        return REFERENCE
-                    pool.assign(owner, free, chosen, a + 1)
-                    n[N_FREE] -= n_wanted
-                    attempts[a, NODES_AT], attempts[a, N_NODES_AT] = first, k
-                    attempts[a, START] = now
-                    n[N_NODES_USED] += k
-                    n[N_RUNNING] += 1
-                    sequence += 1
-                    length = min(attempts[a, DELAY], attempts[a, WALL])
-                    n_ends = push(ends, n_ends, now + length, sequence, a)
-                    if fifo:
-                        continue
-                    key += 1
-                    until = now + duration[at]
-                    attempts[a, HELD_UNTIL], attempts[a, HELD_SIZE] = until, n_wanted
-                    attempts[a, HELD_KEY] = key
-                    n_holds = push(holds, n_holds, until, key, a)
-                    if table is None:
-                        base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
-                if n_due:
-                    counts.take_out(
-                        size, duration, start, room.queue, n_queue, room.positions, n_due
-                    )
-                    n_queue -= n_due
+                    n[N_CHANGED] = 0
                 failures = repairs = False
-                n[N_ENTERED] = n[N_LEFT] = n[N_NEW_HOLDS] = n[N_RAISED] = 0
+                n[N_ENTERED] = n[N_LEFT] = n[N_NEW_HOLDS] = 0
             if not n[N_KILLS]:
                 if extended is not None and n[N_WAITS] and second_pass(state, now):
                     continue  # another plan
@@ -827,7 +479,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             down[node] = not up
         next_line += 1
     if until >= 0 and next_line == n_lines and parameters[DRAWN]:
-        saved[6] = next_line
+        saved[1] = next_line
         return MORE_EVENTS
     n[N_LINES] = next_line
     return DONE

@@ -17,12 +17,12 @@ from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
-from rebat.policies.context import SizeLimit
 from rebat.session.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
 from rebat.session.plan_record import PlanRecord
 from rebat.sim import columns
 
 if TYPE_CHECKING:
+    from rebat.sim.parts import LoopMachine
     from rebat.sim.simulate import Events, OnProgress, Submissions
 
 Ints = npt.NDArray[np.int64]
@@ -56,16 +56,20 @@ class Outcome(msgspec.Struct):
 
 
 def outcome_of(
-    jobs: Submissions, events: Events, room: columns.Room, on_progress: OnProgress | None
+    jobs: Submissions,
+    events: Events,
+    machine: LoopMachine,
+    room: columns.Room,
+    on_progress: OnProgress | None,
 ) -> Outcome:
     """Return the records of a run of the loop."""
     rows = _Rows(jobs, events, room)
     ledger = Ledger(attempts=rows.attempts())
     _note_events(ledger, jobs, events, room)
-    limit, place = SizeLimit(int(room.state.n[columns.N_NODES])), jobs.order[rows.job]
+    place = jobs.order[rows.job]
     for row in np.flatnonzero(rows.rejected).tolist():
         problem = "has no walltime" if rows.cause[row] == columns.NO_WALLTIME else ""
-        problem = problem or limit.exceeded(int(jobs.table[rows.job[row], columns.SIZE])) or ""
+        problem = problem or machine.why_rejected(jobs, int(rows.job[row]))
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
     interrupted = jobs.ids.take(place[rows.cause == columns.NODE_FAILURE])

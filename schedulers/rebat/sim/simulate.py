@@ -49,13 +49,10 @@ from rebat.sim.eligible import (
 )
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome, outcome_of
+from rebat.sim.parts import Uncovered, machine_of
 from rebat.sim.shared import Shared
 
 Ints = npt.NDArray[np.int64]
-
-
-class Uncovered(Exception):
-    """The loop does not cover the run, as was found while reading its inputs or simulating it."""
 
 
 class Events:
@@ -194,7 +191,12 @@ def simulate(
     """
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
-    parameters = parameters_of(point, n_nodes, max_attempts)
+    machine = machine_of(point, workload, jobs, n_nodes)
+    if machine.partitions:
+        table = table.copy()
+        table[:, columns.PART] = machine.part
+    parameters = parameters_of(point, machine.n_nodes, max_attempts)
+    parameters[columns.PARTED] = bool(machine.partitions)
     parameters[columns.TO_THE_LAST_EVENT] = events.are_file
     check_numbers(table, parameters)
     if parameters[columns.ORDER] == columns.BY_ID or parameters[columns.TIE] == columns.BY_TEXT:
@@ -206,12 +208,12 @@ def simulate(
     until_us = FOREVER_US if events.are_file else until_us
     factor, room = 1, None
     while True:
-        lines, complete = events.columns(until_us, n_nodes)
+        (*lines, nodes), complete = events.columns(until_us, n_nodes)
         if room is None:
-            room = columns.room_for(table, profiles, parameters, len(lines[-1]), factor)
+            room = columns.room_for(table, profiles, parameters, len(nodes), factor, machine.table)
             plan = columns.table_for(parameters, factor)
         room.state.n[columns.DRAWN] = not complete
-        outcome = run(*lines, room, plan, extended(parameters))
+        outcome = run(*lines, machine.numbered(nodes), room, plan, extended(parameters))
         if outcome == columns.DONE:
             break
         if outcome == columns.REFERENCE:
@@ -221,11 +223,13 @@ def simulate(
             continue
         factor *= 2
         if outcome == columns.LARGER_ROOM and plan is None:
-            larger = columns.room_for(table, profiles, parameters, len(lines[-1]), factor)
+            larger = columns.room_for(
+                table, profiles, parameters, len(nodes), factor, machine.table
+            )
             room = columns.grown(room, larger)
         else:
             room = None
-    return outcome_of(jobs, events, room, on_progress)
+    return outcome_of(jobs, events, machine, machine.restore(room), on_progress)
 
 
 def check_numbers(table: Ints, parameters: Ints) -> None:
@@ -291,7 +295,7 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     parameters = parameters_of(point, 1, 1)
     jobs = np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64)
     profiles = np.zeros((0, columns.N_PROFILE_COLUMNS), dtype=np.int64)
-    room = columns.room_for(jobs, profiles, parameters, 0, 1)
+    room = columns.room_for(jobs, profiles, parameters, 0, 1, columns.parts_for([1]))
     return (
         *Events([]).columns(0, 1)[0],
         room,
@@ -366,6 +370,7 @@ class Submissions:
                 np.where(walls_us < 0, FOREVER_US, walls_us)[order],
                 self.profiles,
                 np.array(classes, dtype=np.int64)[jobs.extra_codes[order]],
+                np.zeros(len(order), dtype=np.int64),
             ]
         )
 

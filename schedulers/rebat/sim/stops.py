@@ -40,6 +40,7 @@ from rebat.sim.columns import (
     OWN_COST,
     OWN_PERIOD,
     OWN_RESTART,
+    PART,
     PERIOD,
     PROACTIVE,
     PROFILE,
@@ -275,17 +276,17 @@ def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
 
 @loop
 def victim_of(
-    state: Any, ends: Any, n_ends: int, n_spared: int, now: int, n_more: int,
+    state: Any, ends: Any, n_ends: int, n_spared: int, now: int, n_more: int, p: int,
 ) -> Any:  # fmt: skip
     """Return the attempt that gives a node to a failed attempt, or -1 if there is none.
 
-    ``n_more`` is the number of nodes that the failed attempt lacks.
+    ``n_more`` is the number of nodes that the failed attempt lacks, and ``p`` is its partition.
     """
     parameters, jobs = state.n, state.jobs
     best, attempts = -1, state.attempts
     for k in range(n_ends):
         a = ends[k, 2]
-        if attempts[a, END] >= 0:
+        if attempts[a, END] >= 0 or jobs[attempts[a, JOB], PART] != p:
             continue
         if parameters[VICTIM] == FITS and jobs[attempts[a, JOB], SIZE] < n_more:
             continue
@@ -317,7 +318,7 @@ def accepts(
     next_end = next_end_besides = FOREVER_US
     for k in range(n_ends):
         a = ends[k, 2]
-        if attempts[a, END] < 0 and a != failed:
+        if attempts[a, END] < 0 and a != failed and jobs[attempts[a, JOB], PART] == jobs[j, PART]:
             end = planned_end(attempts, a)
             next_end = min(next_end, end)
             if a != victim:
@@ -325,8 +326,9 @@ def accepts(
     without_steal = planned_end(attempts, victim)
     if parameters[PROGRAM_K3]:
         for k in range(state.n[N_WAITS]):
-            if waits[k, WAIT_HOLD] >= 0:
-                end = planned_end(attempts, waits[k, WAIT_HOLD])
+            h = waits[k, WAIT_HOLD]
+            if h >= 0 and jobs[attempts[h, JOB], PART] == jobs[j, PART]:
+                end = planned_end(attempts, h)
                 next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
         without_steal -= attempts[victim, RECOVERY]
     useful, _, recovery, _ = remaining(state, failed, now, NOW)

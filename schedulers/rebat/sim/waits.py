@@ -26,6 +26,7 @@ from rebat.sim.columns import (
     ENTERED,
     FAILED,
     FIRST,
+    FREE_NOW,
     GIVEN_UP,
     GIVEN_UP_JOBS,
     HELD_HIT,
@@ -60,7 +61,6 @@ from rebat.sim.columns import (
     N_NEW_HOLDS,
     N_NODES_AT,
     N_NODES_USED,
-    N_RAISED,
     N_RECORDS,
     N_RUNNING,
     N_STEALS_OFF,
@@ -76,6 +76,7 @@ from rebat.sim.columns import (
     OVER,
     OWN_PERIOD,
     OWN_RESTART,
+    PART,
     PRIORITY,
     PROFILE,
     QUEUED,
@@ -129,9 +130,11 @@ from rebat.sim.stops import (
 def release_nodes(state: Any, a: int) -> None:
     """Release the nodes of an attempt, or held nodes."""
     first, k = state.attempts[a, NODES_AT], state.attempts[a, N_NODES_AT]
-    state.n[N_FREE] += pool.release(
+    freed = pool.release(
         state.owner, state.down, state.free, state.nodes[first : first + k], state.n[N_DOWN] > 0
     )
+    state.n[N_FREE] += freed
+    state.parts[state.jobs[state.attempts[a, JOB], PART], FREE_NOW] += freed
 
 
 @inlined
@@ -203,7 +206,6 @@ def requeue(
         write_resubmission(state, a, b, ran, timing)
     state.lists[ENTERED, n[N_ENTERED]] = b
     n[N_ENTERED] += 1
-    n[N_RAISED] += 1
 
 
 # ---- held nodes
@@ -249,6 +251,7 @@ def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None
     attempts[h, NODES_AT], attempts[h, N_NODES_AT], attempts[h, SIZE_OF_HOLD] = at, k, size
     pool.take(state.owner, state.down, state.free, state.nodes[at : at + k], h + 1)
     n[N_FREE] -= size
+    state.parts[state.jobs[attempts[h, JOB], PART], FREE_NOW] -= size
     state.lists[NEW_HOLDS, n[N_NEW_HOLDS]] = h
     n[N_NEW_HOLDS] += 1
     begin_record(state, h, now)

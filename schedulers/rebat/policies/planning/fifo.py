@@ -79,7 +79,12 @@ class Fifo(Planning):
         for attempt in (*changes.arrived, *changes.resubmitted):
             places = self._where(view, attempt.job_id)
             limit = max((self._limit_in(place) for place in places), key=lambda it: it.most)
-            refused = [place.refuses(attempt) if self._partitions else "" for place in places]
+            refused = [
+                place.refuses(attempt.n_nodes, place.adapted(attempt).walltime_us)
+                if self._partitions
+                else ""
+                for place in places
+            ]
             if reason := limit.exceeded(attempt.n_nodes) or (all(refused) and refused[0]):
                 yield Reject(attempt.id, reason)
             else:

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The partitions of a machine in the compiled loop: groups of partitions that share no nodes.
+
+In the loop, the nodes of a group are consecutive, and begin at a block of `kernels.pool`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
+from rebat.core.jobs import Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.table import distinct
+from rebat.core.traits import traits_of
+from rebat.core.units import FOREVER_US
+from rebat.policies.context import SizeLimit
+from rebat.policies.partitions import (
+    Partition,
+    groups_of_partitions,
+    nodes_of_all,
+    open_to,
+    partitions_on,
+)
+from rebat.policies.point import Point
+from rebat.sim import columns
+
+if TYPE_CHECKING:
+    from rebat.sim.simulate import Submissions
+
+Ints = npt.NDArray[np.int64]
+
+
+class Uncovered(Exception):
+    """The loop does not cover the run, as was found while reading its inputs or simulating it."""
+
+
+class LoopMachine(NamedTuple):
+    """The nodes of a machine in the loop.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes in the loop, including nodes that do not exist, at the end of blocks.
+    table : int64 array
+        See `columns.parts_for`.
+    part, partition : int64 arrays, shape (n_jobs,)
+        The group and the partition of each job, in the order of submission.
+    partitions : tuple of Partition
+        Empty if the machine has no partitions. Then its nodes have the same numbers in the loop.
+    original : int64 array, shape (n_nodes,)
+        The number of each node outside the loop, or -1 if the node does not exist.
+    """
+
+    n_nodes: int
+    table: Ints
+    part: Ints
+    partition: Ints
+    partitions: tuple[Partition, ...] = ()
+    original: Ints = np.zeros(0, dtype=np.int64)
+
+    def numbered(self, nodes: Ints) -> Ints:
+        """Return the numbers of nodes in the loop."""
+        if not self.partitions:
+            return nodes
+        numbers = np.zeros(int(self.original.max()) + 1, dtype=np.int64)
+        exist = self.original >= 0
+        numbers[self.original[exist]] = np.flatnonzero(exist)
+        return numbers[nodes]
+
+    def why_rejected(self, jobs: Submissions, j: int) -> str:
+        """Return why a job can never start, although it has a walltime if it needs one."""
+        size, wall_us = jobs.table[j, [columns.SIZE, columns.JOB_WALL]].tolist()
+        if not self.partitions:
+            return SizeLimit(self.n_nodes).exceeded(size) or ""
+        return self.partitions[int(self.partition[j])].refuses(size, wall_us)
+
+    def restore(self, room: columns.Room) -> columns.Room:
+        """Return the arrays of a simulation with the numbers of nodes outside the loop."""
+        if not self.partitions:
+            return room
+        state, n = room.state, room.state.n.tolist()
+        used = state.nodes[: n[columns.N_NODES_USED]].astype(np.int64)
+        gaps = np.concatenate([[0], np.cumsum(np.diff(self.original) != 1)])
+        pieces = gaps[used[:, 1]] - gaps[used[:, 0]] + 1
+        first = np.concatenate([[0], np.cumsum(pieces)])
+        breaks = np.flatnonzero(np.diff(self.original) != 1)  # the last node before each gap
+        rows = np.repeat(np.arange(len(used)), pieces)
+        at = np.arange(first[-1]) - first[rows]
+        gap = gaps[used[rows, 0]] + at
+        breaks = np.append(breaks, len(self.original))
+        low = np.where(at == 0, used[rows, 0], breaks[np.maximum(gap - 1, 0)] + 1)
+        high = np.minimum(used[rows, 1], breaks[np.minimum(gap, len(breaks) - 1)])
+        nodes = np.column_stack([self.original[low], self.original[high]])
+        for rows_of, where, count in (
+            (state.attempts, columns.NODES_AT, columns.N_NODES_AT),
+            (state.tables[columns.HOLD_TABLE], columns.HOLD_AT, columns.N_HOLD_AT),
+        ):
+            ends = first[np.minimum(rows_of[:, where] + rows_of[:, count], len(used))]
+            rows_of[:, where] = first[np.minimum(rows_of[:, where], len(used))]
+            rows_of[:, count] = ends - rows_of[:, where]
+        state.n[columns.N_NODES_USED] = len(nodes)
+        return room._replace(state=state._replace(nodes=nodes.astype(np.int32)))
+
+
+def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int) -> LoopMachine:
+    """Return the nodes of a machine.
+
+    Raises
+    ------
+    Uncovered
+        If the loop does not cover its partitions.
+    """
+    nowhere = np.zeros(len(jobs.table), dtype=np.int64)
+    if not point.parted:
+        return LoopMachine(n_nodes, columns.parts_for([n_nodes]), nowhere, nowhere)
+    try:
+        partitions = partitions_on(point.partitions, n_nodes, 1)
+        partition = _partitions_of(partitions, workload)[jobs.order]
+    except InputError as error:
+        raise Uncovered(str(error)) from None
+    groups = groups_of_partitions(partitions)
+    _check(point, groups)
+    sets = [nodes_of_all(group) for group in groups]
+    group_of = {row.name: i for i, group in enumerate(groups) for row in group}
+    part = np.array([group_of[row.name] for row in partitions], dtype=np.int64)[partition]
+    others = ~nodes_of_all(partitions).mask(n_nodes)
+    sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
+    table = columns.parts_for([nodes.size for nodes in sets])
+    for row, group in zip(table, groups, strict=False):
+        row[columns.MOST] = min(group[0].max_nodes or row[columns.MOST], row[columns.MOST])
+        row[columns.LONGEST] = group[0].max_time_us or FOREVER_US
+        limited = group[0].default_time_us or group[0].max_time_us
+        if (
+            limited
+            and (jobs.table[part == group_of[group[0].name], columns.JOB_WALL] >= FOREVER_US).any()
+        ):
+            raise Uncovered("jobs without walltimes in partitions with times")
+    original = np.full(int(table[-1, columns.END_NODE]), -1, dtype=np.int64)
+    for row, nodes in zip(table, sets, strict=True):
+        original[row[columns.FIRST_NODE] : row[columns.END_NODE]] = nodes.ids
+    return LoopMachine(len(original), table, part, partition, partitions, original)
+
+
+def _check(point: Point, groups: list[list[Partition]]) -> None:
+    """Raise Uncovered for partitions whose rules the loop does not have."""
+    steals = bool(point.reactions)
+    for group in groups:
+        alike = {(row.nodes.intervals.tobytes(), row.tier) for row in group}
+        limits = any(row.max_nodes or row.max_time_us or row.default_time_us for row in group)
+        if len(alike) > 1 or (len(group) > 1 and (steals or limits)):
+            raise Uncovered("partitions that share nodes")
+        if any(row.order not in ("", point.common.order) for row in group):
+            raise Uncovered("partitions with orders of their own")
+
+
+def _partitions_of(partitions: tuple[Partition, ...], workload: Workload) -> Ints:
+    """Return the position of each job's partition, in the order of the workload."""
+    jobs = Jobs.of(workload.jobs)
+    rows, codes = distinct(jobs.extra_codes, jobs.n_nodes)
+    kinds = map(jobs.at, rows.tolist())
+    names = [open_to(partitions, traits_of(job.extra), job.n_nodes)[0].name for job in kinds]
+    place = {row.name: i for i, row in enumerate(partitions)}
+    return np.array([place[name] for name in names], dtype=np.int64)[codes]

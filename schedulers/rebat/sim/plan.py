@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of the compiled loop: upkeep, reservations and starts in one partition.
+
+It has the semantics of `rebat.policies.planning` and of its plans.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.core.units import FOREVER_US
+from rebat.kernels import blocks, counts, deep, named, named_lists, pool, slices
+from rebat.kernels.jit import inlined, loop, step
+from rebat.sim.columns import (
+    ALL,
+    APPEND,
+    BASE_N,
+    CAUSE,
+    COMPRESS,
+    DELAY,
+    DEPTH,
+    DONE,
+    END_NODE,
+    ENTERED,
+    FAILURES,
+    FIFO,
+    FIRST_NODE,
+    FIRST_ONLY,
+    FREE,
+    FREE_NOW,
+    HELD_KEY,
+    HELD_SIZE,
+    HELD_UNTIL,
+    HOLD,
+    JOB,
+    KEY,
+    LEFT,
+    LONGEST,
+    MARGIN,
+    MORE_ROOM,
+    MOST,
+    N_CHANGED,
+    N_ENDS,
+    N_ENTERED,
+    N_FREE,
+    N_LEFT,
+    N_NEW_HOLDS,
+    N_NODES,
+    N_NODES_AT,
+    N_NODES_USED,
+    N_OVERDUE,
+    N_PLANNED_AT,
+    N_PLANNED_ENDS,
+    N_QUEUED,
+    N_RUNNING,
+    NAMED,
+    NEW_HOLDS,
+    NO_WALLTIME,
+    NODES_AT,
+    NUMBER,
+    ON_ARRIVAL,
+    ON_END,
+    ON_FAILURE,
+    ON_PRIORITY,
+    ON_REPAIR,
+    OPENED,
+    PART,
+    PLAN_N,
+    PLANNED,
+    PLANNED_AT,
+    REBUILD,
+    REFERENCE,
+    REJECTED,
+    REPAIRS,
+    SEQUENCE,
+    SIZE,
+    SIZE_OF_HOLD,
+    START,
+    TIMED,
+    WALL,
+)
+from rebat.sim.queue import place_in_queue, planned, pop, push
+from rebat.sim.waits import reject
+
+
+@inlined
+def copy_profile(t: Any, f: Any, n: int, to_t: Any, to_f: Any) -> None:
+    """Copy a profile."""
+    for i in range(n):
+        to_t[i] = t[i]
+        to_f[i] = f[i]
+
+
+@loop
+def sort_nodes(nodes: Any, n: int) -> None:
+    """Sort node numbers, which are nearly sorted."""
+    for i in range(1, n):
+        node, k = nodes[i], i
+        while k > 0 and nodes[k - 1] > node:
+            nodes[k] = nodes[k - 1]
+            k -= 1
+        nodes[k] = node
+
+
+@inlined
+def is_held(attempts: Any, a: int, key: int) -> bool:
+    """Return whether an entry of the heap of planned ends is still valid."""
+    return attempts[a, HELD_UNTIL] >= 0 and attempts[a, HELD_KEY] == key
+
+
+@inlined
+def nodes_in_plan(attempts: Any, a: int) -> Any:
+    """Return where the nodes that the plan knows begin, and the number of their intervals."""
+    if attempts[a, NUMBER] == HOLD:
+        return attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT]
+    return attempts[a, NODES_AT], attempts[a, N_NODES_AT]
+
+
+@loop
+def is_new_hold(state: Any, h: int) -> bool:
+    """Return whether a row represents nodes that no plan knew to be held before."""
+    is_new = False
+    for i in range(state.n[N_NEW_HOLDS]):
+        is_new |= state.lists[NEW_HOLDS, i] == h
+    return is_new
+
+
+@loop
+def lowest_free_of(state: Any, p: int, count: int, out: Any) -> int:
+    """Write the lowest free nodes of a partition as intervals, and count the intervals."""
+    first, end = state.parts[p, FIRST_NODE], state.parts[p, END_NODE]
+    block, last = first // pool.BLOCK, (end + pool.BLOCK - 1) // pool.BLOCK
+    k = pool.lowest_free(
+        state.owner[first:end], state.down[first:end], state.free[block:last], count, out
+    )
+    for i in range(k if first else 0):
+        out[i, 0] += first
+        out[i, 1] += first
+    return k
+
+
+@inlined
+def first_that_fit(size: Any, n_queue: int, n_free: int, out: Any) -> int:
+    """Write the positions of the first attempts of the queue that fit, and count them."""
+    n_due = 0
+    while n_due < n_queue and size[n_due] <= n_free:
+        out[n_due] = n_due
+        n_free -= size[n_due]
+        n_due += 1
+    return n_due
+
+
+@loop
+def is_full(table: Any, n_queue: int, n_intervals: int, n_nodes: int) -> bool:
+    """Return whether a table has too little space for reservations and the use of intervals."""
+    n_slices, n_blocks = table.n[blocks.SLICES], table.n[blocks.BLOCKS]
+    return (
+        n_slices + 2 * n_queue + 4 > table.t.shape[0]
+        or min(n_blocks + n_queue + 2 * n_intervals, n_nodes) > table.first.shape[0] - 1
+        or max(n_queue, table.n[blocks.RESERVED]) > table.start.shape[0]
+    )
+
+
+@step
+def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
+    state: Any, room: Any, table: Any, p: int, failures: bool, repairs: bool, now: int,
+) -> int:  # fmt: skip
+    """Update the plan of a partition, and start what is due. Return DONE if this was possible."""
+    n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
+    nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
+    n_nodes, depth, margin = parameters[N_NODES], parameters[DEPTH], parameters[MARGIN]
+    fifo = parameters[FIFO] != 0
+    entered, left, new_holds = state.lists[ENTERED], state.lists[LEFT], state.lists[NEW_HOLDS]
+    ends, scratch, part = room.ends, room.scratch, state.parts[p]
+    holds, overdue, queue = room.holds[p], room.overdue[p], room.queue[p]
+    size, duration, start = room.size[p], room.duration[p], room.start[p]
+    base_t, base_f, plan_t, plan_f = room.base_t[p], room.base_f[p], room.plan_t[p], room.plan_f[p]
+    n_queue, n_holds, n_overdue = part[N_QUEUED], part[N_PLANNED_ENDS], part[N_OVERDUE]
+    opened, planned_at, base_n, plan_n = part[OPENED], part[PLANNED], part[BASE_N], part[PLAN_N]
+    upkeep = APPEND
+    # ---- the plan: ends, held nodes, failures and repairs
+    if not fifo:
+        if table is not None:
+            named.drop_begun(table, planned_at)
+            if now > planned_at:
+                slices.forget(table, now)
+        planned_at = now
+        while n_holds and holds[0, 0] <= now:
+            if n_overdue == overdue.shape[0]:
+                return MORE_ROOM
+            overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0, 2], holds[0, 1]
+            if is_held(attempts, holds[0, 2], holds[0, 1]):
+                n_overdue += 1
+            n_holds = pop(holds, n_holds)
+        for i in range(n[N_LEFT]):
+            a = left[i]
+            if jobs[attempts[a, JOB], PART] != p:
+                continue
+            held, attempts[a, HELD_UNTIL] = attempts[a, HELD_UNTIL], -1
+            if table is not None:
+                first, k = nodes_in_plan(attempts, a)
+                if is_full(table, 0, k, n_nodes):
+                    return MORE_ROOM
+                slices.give_nodes(table, nodes[first : first + k], now, held)
+            else:
+                until, nodes_back = max(held, now), attempts[a, HELD_SIZE]
+                base_n = counts.change(base_t, base_f, base_n, now, until, nodes_back)
+                plan_n = counts.change(plan_t, plan_f, plan_n, now, until, nodes_back)
+            opened = max(opened, held)
+            upkeep = parameters[ON_END]
+        for i in range(n[N_NEW_HOLDS]):
+            a = new_holds[i]
+            if jobs[attempts[a, JOB], PART] != p:
+                continue
+            until = attempts[a, START] + planned(attempts[a, WALL], margin)
+            first, k = attempts[a, NODES_AT], attempts[a, N_NODES_AT]
+            attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT] = first, k
+            attempts[a, HELD_SIZE] = attempts[a, SIZE_OF_HOLD]
+            if table is not None:
+                named.clear(table)
+                if is_full(table, 0, k, n_nodes):
+                    return MORE_ROOM
+                slices.take_nodes(table, nodes[first : first + k], now, until)
+            else:
+                nodes_held = attempts[a, HELD_SIZE]
+                base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
+            n[KEY] += 1
+            attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = until, n[KEY]
+            n_holds = push(holds, n_holds, until, n[KEY], a)
+            upkeep = max(upkeep, parameters[ON_PRIORITY])
+        if failures:
+            if table is not None:
+                named.clear(table)
+                sort_nodes(room.changed, n[N_CHANGED])
+            first = n[N_NODES_USED]
+            if first + n_nodes // 2 + 1 > nodes.shape[0]:
+                return MORE_ROOM
+            lost = k = 0
+            for i in range(n[N_CHANGED]):
+                node = room.changed[i]
+                if state.home[node // pool.BLOCK] != p or not down[node] or room.reported[node]:
+                    continue
+                room.reported[node] = True
+                lost += 1
+                if table is not None:
+                    k = pool.extend(nodes[first:], k, node, node)
+                elif owner[node] != FREE:
+                    a = owner[node] - 1
+                    if attempts[a, HELD_UNTIL] < 0:
+                        return REFERENCE
+                    attempts[a, HELD_SIZE] -= 1
+                    until = attempts[a, HELD_UNTIL]
+                    base_n = counts.change(base_t, base_f, base_n, now, until, 1)
+                    plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
+            if table is not None:
+                if is_full(table, 0, k, n_nodes):
+                    return MORE_ROOM
+                slices.fail(table, nodes[first : first + k])
+            else:
+                base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, -lost)
+                plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, -lost)
+            upkeep = max(upkeep, parameters[ON_FAILURE])
+        if repairs:
+            if table is not None:
+                sort_nodes(room.changed, n[N_CHANGED])
+            first = n[N_NODES_USED]
+            if first + n_nodes // 2 + 1 > nodes.shape[0]:
+                return MORE_ROOM
+            gained = k = 0
+            for i in range(n[N_CHANGED]):
+                node = room.changed[i]
+                if state.home[node // pool.BLOCK] != p or down[node] or not room.reported[node]:
+                    continue
+                room.reported[node] = False
+                gained += 1
+                if owner[node] != FREE and not is_new_hold(state, owner[node] - 1):
+                    return REFERENCE
+                if table is not None:
+                    k = pool.extend(nodes[first:], k, node, node)
+            if table is not None:
+                if is_full(table, 0, k, n_nodes):
+                    return MORE_ROOM
+                slices.repair(table, nodes[first : first + k])
+                for i in range(n[N_NEW_HOLDS]):
+                    a = new_holds[i]
+                    first, k = nodes_in_plan(attempts, a)
+                    if is_full(table, 0, k, n_nodes):
+                        return MORE_ROOM
+                    until = attempts[a, HELD_UNTIL]
+                    slices.take_nodes(table, nodes[first : first + k], now, until)
+            else:
+                base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, gained)
+                plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, gained)
+            opened = FOREVER_US
+            upkeep = max(upkeep, parameters[ON_REPAIR])
+        for i in range(n[N_ENTERED]):
+            a = entered[i]
+            if attempts[a, NUMBER] > 0 and jobs[attempts[a, JOB], PART] == p:
+                upkeep = max(upkeep, parameters[ON_PRIORITY])
+    # ---- the queue
+    before = n_queue
+    if parameters[TIMED]:
+        for i in range(n[N_ENTERED]):
+            a = entered[i]
+            if attempts[a, WALL] < FOREVER_US or attempts[a, CAUSE] == REJECTED:
+                continue
+            if jobs[attempts[a, JOB], PART] == p:
+                reject(state, a, NO_WALLTIME)
+    for i in range(n[N_ENTERED]):
+        a = entered[i]
+        if jobs[attempts[a, JOB], PART] != p or attempts[a, CAUSE] == REJECTED:
+            continue
+        if parameters[TIMED] and attempts[a, WALL] >= FOREVER_US:
+            continue
+        if jobs[attempts[a, JOB], SIZE] > part[MOST]:
+            reject(state, a, REJECTED)
+            continue
+        at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters)
+        for k in range(n_queue, at, -1):
+            size[k], duration[k] = size[k - 1], duration[k - 1]
+            start[k], queue[k] = start[k - 1], queue[k - 1]
+        size[at], queue[at] = jobs[attempts[a, JOB], SIZE], a
+        duration[at], start[at] = planned(attempts[a, WALL], margin), counts.NEVER
+        n_queue += 1
+        upkeep = max(upkeep, parameters[ON_ARRIVAL] if at == n_queue - 1 else REBUILD)
+    # ---- the plan: reservations
+    if not fifo and (depth == ALL or n_queue or parameters[NAMED]):
+        if table is not None and depth == ALL and upkeep == REBUILD:
+            named.clear(table)
+        # attempts that did not end in time
+        n_late = 0
+        for i in range(n_overdue):
+            if is_held(attempts, overdue[i, 0], overdue[i, 1]):
+                overdue[n_late, 0] = overdue[i, 0]
+                n_late += 1
+        n_overdue = 0
+        late = now + (1 if n_late else 0)
+        if table is not None and counts.any_before(table.start, table.n[blocks.RESERVED], late):
+            named.clear(table)
+        for i in range(n_late):
+            a = overdue[i, 0]
+            if table is not None:
+                first, k = nodes_in_plan(attempts, a)
+                if is_full(table, 0, k, n_nodes):
+                    return MORE_ROOM
+                slices.take_nodes(table, nodes[first : first + k], now, now + 1)
+            else:
+                nodes_held = attempts[a, HELD_SIZE]
+                base_n = counts.change(base_t, base_f, base_n, now, now + 1, -nodes_held)
+            n[KEY] += 1
+            attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = now + 1, n[KEY]
+            n_holds = push(holds, n_holds, now + 1, n[KEY], a)
+    if fifo:
+        pass
+    elif table is not None:
+        if is_full(table, n_queue, 0, n_nodes):
+            return MORE_ROOM
+        if depth != ALL:
+            named_lists.backfill(table, size, duration, n_queue, depth, parameters[FIRST_ONLY] != 0)
+        else:
+            if upkeep == COMPRESS:
+                opened = named_lists.compress(table, size, duration, opened)
+                named_lists.place(table, size, duration, before)
+                if is_full(table, n_queue, 0, n_nodes):
+                    return MORE_ROOM
+            named_lists.place(table, size, duration, n_queue)
+            if upkeep == REBUILD:
+                opened = now
+        for i in range(table.n[blocks.RESERVED]):
+            start[i] = table.start[i]
+    elif depth == ALL or n_queue:
+        base_n = counts.forget(base_t, base_f, base_n, now)
+        if depth == ALL and upkeep != REBUILD:
+            plan_n = counts.forget(plan_t, plan_f, plan_n, now)
+            if counts.any_before(start, before, late):
+                copy_profile(base_t, base_f, base_n, plan_t, plan_f)
+                plan_n = deep.reserve(
+                    plan_t,
+                    plan_f,
+                    base_n,
+                    size,
+                    duration,
+                    start,
+                    0,
+                    before,
+                    scratch,
+                    deep.DEEP,
+                )
+            elif n_late:
+                for i in range(n_late):
+                    nodes_held = attempts[overdue[i, 0], HELD_SIZE]
+                    plan_n = counts.change(plan_t, plan_f, plan_n, now, now + 1, -nodes_held)
+            if upkeep == COMPRESS:
+                plan_n, opened = deep.renew(
+                    plan_t, plan_f, plan_n, size, duration, start, before, opened,
+                    scratch, deep.DEEP,
+                )  # fmt: skip
+            if before < n_queue or upkeep == APPEND:
+                plan_n = deep.reserve(
+                    plan_t, plan_f, plan_n, size, duration, start, before, n_queue,
+                    scratch, deep.DEEP,
+                )  # fmt: skip
+        else:
+            copy_profile(base_t, base_f, base_n, plan_t, plan_f)
+            if depth == ALL:
+                plan_n = deep.reserve(
+                    plan_t,
+                    plan_f,
+                    base_n,
+                    size,
+                    duration,
+                    start,
+                    0,
+                    n_queue,
+                    scratch,
+                    deep.DEEP,
+                )
+                opened = now
+            else:
+                plan_n = counts.backfill(
+                    plan_t, plan_f, base_n, size, duration, start, n_queue, depth,
+                    parameters[FIRST_ONLY] != 0,
+                )  # fmt: skip
+    # ---- starts
+    n_due = 0
+    if fifo:
+        n_due = first_that_fit(size, n_queue, part[FREE_NOW], room.positions)
+    elif n_queue:
+        n_due = counts.due(start, n_queue, now, room.positions)
+    for i in range(n_due):
+        at, first = room.positions[i], n[N_NODES_USED]
+        a, n_wanted = queue[at], size[at]
+        if first + n_nodes // 2 + 1 > nodes.shape[0]:
+            return MORE_ROOM
+        k = -1
+        if table is not None and not fifo:
+            k = blocks.nodes_of(table, table.held[at], nodes[first:])
+        elif n_wanted <= part[FREE_NOW]:
+            k = lowest_free_of(state, p, n_wanted, nodes[first:])
+        if k < 0:
+            return REFERENCE
+        chosen = nodes[first : first + k]
+        if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
+            return REFERENCE
+        pool.assign(owner, free, chosen, a + 1)
+        n[N_FREE] -= n_wanted
+        part[FREE_NOW] -= n_wanted
+        attempts[a, NODES_AT], attempts[a, N_NODES_AT] = first, k
+        attempts[a, START] = now
+        n[N_NODES_USED] += k
+        n[N_RUNNING] += 1
+        n[SEQUENCE] += 1
+        length = min(attempts[a, DELAY], attempts[a, WALL])
+        n[N_ENDS] = push(ends, n[N_ENDS], now + length, n[SEQUENCE], a)
+        if fifo:
+            continue
+        n[KEY] += 1
+        until = now + duration[at]
+        attempts[a, HELD_UNTIL], attempts[a, HELD_SIZE] = until, n_wanted
+        attempts[a, HELD_KEY] = n[KEY]
+        n_holds = push(holds, n_holds, until, n[KEY], a)
+        if table is None:
+            base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
+    if n_due:
+        counts.take_out(size, duration, start, queue, n_queue, room.positions, n_due)
+        n_queue -= n_due
+    part[N_QUEUED], part[N_PLANNED_ENDS], part[N_OVERDUE] = n_queue, n_holds, n_overdue
+    part[OPENED], part[PLANNED], part[BASE_N], part[PLAN_N] = opened, planned_at, base_n, plan_n
+    return DONE
+
+
+@loop
+def is_allowed(state: Any, a: int) -> bool:
+    """Return whether the limits of its partition allow an attempt."""
+    j = state.attempts[a, JOB]
+    part = state.parts[state.jobs[j, PART]]
+    return state.jobs[j, SIZE] <= part[MOST] and state.attempts[a, WALL] <= part[LONGEST]
+
+
+@loop
+def has_news(state: Any, p: int) -> bool:
+    """Return whether something in a partition has changed since its last plan."""
+    n, jobs, attempts = state.n, state.jobs, state.attempts
+    if state.parts[p, FAILURES] or state.parts[p, REPAIRS]:
+        return True
+    for i in range(n[N_ENTERED]):
+        a = state.lists[ENTERED, i]
+        if jobs[attempts[a, JOB], PART] == p and attempts[a, CAUSE] != REJECTED:
+            return True
+    for i in range(n[N_LEFT]):
+        if jobs[attempts[state.lists[LEFT, i], JOB], PART] == p:
+            return True
+    for i in range(n[N_NEW_HOLDS]):
+        if jobs[attempts[state.lists[NEW_HOLDS, i], JOB], PART] == p:
+            return True
+    return False
