@@ -79,9 +79,10 @@ def test_partitions_on_the_same_nodes_are_one_machine() -> None:
     for partitions, notes in (
         ({"all": "n[1-8]", "debug": "n[1-8]"}, 0),
         ({"all": "n[1-8]", "debug": "n[1-2]"}, 1),
-        ({f"p{n}": f"n{n}" for n in range(8)}, 1),
+        ({f"p{n}": f"n{n}" for n in range(1, 9)}, 1),
     ):
-        changed = msgspec.structs.replace(workload, machine={"partitions": partitions})
+        machine = {"nodes": "n[1-8]", "partitions": partitions}
+        changed = msgspec.structs.replace(workload, machine=machine)
         assert len(found := list(of_partitions(changed))) == notes
         assert ("and 3 more" in "".join(text for _, text in found)) == (len(partitions) == 8)
     assert list(of_partitions(workload)) == []

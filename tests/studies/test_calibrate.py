@@ -16,6 +16,9 @@ from scipy.stats import spearmanr, wasserstein_distance
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
+from rebat.models.failures.events import write_events
+from rebat.models.failures.law import generate_events
+from rebat.models.failures.renewal import Poisson
 from rebat.studies.calibration.distance import (
     N_PARTS,
     RecordedWaits,
@@ -245,7 +248,7 @@ def test_separate_partitions_are_recognised(workload: Path, tmp_path: Path) -> N
     jobs = partitioned(workload, tmp_path, PARTITIONS)
     past = past_of_parts(jobs, tmp_path / "past")
     result = rebat.calibrate(jobs, past, POLICIES, workers=1)
-    assert result.verdict.nearest.title == "easy in 2 separate partitions"
+    assert result.verdict.nearest.title == "easy in partitions"
     assert (result.verdict.nearest.distance, result.verdict.nearest.same_order) == (1.0, 1.0)
 
 
@@ -259,6 +262,20 @@ def test_separate_partitions_are_recognised(workload: Path, tmp_path: Path) -> N
     ],
 )
 def test_other_partitions_are_one_machine(partitions, workload: Path, tmp_path: Path) -> None:
-    from rebat.studies.calibration.design import separate_parts
+    from rebat.workloads.machine import partitions_in_use
 
-    assert separate_parts(rebat.load_workload(partitioned(workload, tmp_path, partitions))) == []
+    assert partitions_in_use(rebat.load_workload(partitioned(workload, tmp_path, partitions))) == []
+
+
+def test_partitions_failures_and_missing_nodes_are_recognised_together(workload, tmp_path) -> None:
+    """The past lacked a tenth of the nodes of each partition, and nodes failed."""
+    jobs = partitioned(workload, tmp_path, PARTITIONS)
+    kept = "a:0-56+b:64-120+b-short:64-120"
+    events = generate_events(Poisson(20_000.0, 40_000.0), 128, horizon_s=1e7, seed=3)
+    write_events(events, tmp_path / "f.events")
+    failures = rebat.failures(file=tmp_path / "f.events")
+    rebat.run(jobs, f"easy:partitions={kept}", failures=failures).write(tmp_path / "past")
+    past = next(path for path in (tmp_path / "past").iterdir() if path.is_dir())
+    result = rebat.calibrate(jobs, past, POLICIES, failures=failures, workers=1)
+    assert result.verdict.nearest.title == "easy in partitions, on 89% of the nodes"
+    assert result.verdict.nearest.distance == 1.0

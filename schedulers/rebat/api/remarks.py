@@ -23,7 +23,7 @@ from rebat.records.judge import MARK, is_finding
 from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
 from rebat.sim.choose import covers, how_of, ready
-from rebat.workloads.machine import names_in
+from rebat.workloads.machine import partitions_in_use, stated_partitions
 
 OFFSET_S = 60.0
 """Time in seconds that is added to a wait before its logarithm is computed."""
@@ -95,22 +95,26 @@ def of_speed(workload: Workload) -> Iterator[Remark]:
 
 
 def of_partitions(workload: Workload) -> Iterator[Remark]:
-    """Note that a simulation treats recorded partitions with different nodes as one machine."""
-    partitions = (workload.machine or {}).get("partitions")
-    if not isinstance(partitions, dict):
+    """Note in which partitions jobs run, or why the machine is a single pool of nodes."""
+    stated = stated_partitions(workload.machine)
+    if len({row.nodes.intervals.tobytes() for row in stated}) < 2:
         return
-    nodes = {str(name): frozenset(names_in(text)) for name, text in partitions.items()}
-    if len(set(nodes.values())) < 2:
+    largest = sorted(stated, key=lambda row: -row.nodes.size)
+    listed = ", ".join(f"{row.name}: {counted(row.nodes.size, 'node')}" for row in largest[:MOST])
+    more = f", and {len(stated) - MOST} more" if len(stated) > MOST else ""
+    many = f"the record has {len(stated)} partitions with different nodes ({listed}{more})"
+    if partitions_in_use(workload):
+        yield Remark(
+            "note",
+            f"{many}: a job starts only on nodes of its partition. The option partitions=none of a "
+            "policy simulates a single pool of nodes",
+        )
         return
-    largest = sorted(nodes, key=lambda name: -len(nodes[name]))
-    listed = ", ".join(f"{name}: {counted(len(nodes[name]), 'node')}" for name in largest[:MOST])
-    more = f", and {len(nodes) - MOST} more" if len(nodes) > MOST else ""
     yield Remark(
         "note",
-        f"the record has {len(nodes)} partitions with different nodes ({listed}{more}), but the "
-        "simulated machine is a single pool of nodes: a job can start on the nodes of any "
-        "partition. So simulated waits can be much shorter than in reality. 'rebat calibrate' "
-        "compares simulated and recorded waits, and also simulates separate partitions",
+        f"{many}, but the simulated machine is a single pool of nodes, because partitions share "
+        "nodes or a job does not fit in its partition. So simulated waits can be much shorter than "
+        "in reality. Import with --partitions to state the nodes of each partition",
     )
 
 

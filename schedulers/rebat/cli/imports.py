@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 def _formats_of_jobs(formatter: click.HelpFormatter) -> None:
     """Write the formats, the mappings, and the commands that export records."""
     from rebat.records.mapping import open_mapping, shipped_mappings
+    from rebat.records.queues import EXPORT_PARTITIONS
     from rebat.records.sacct import EXPORT, EXPORT_EVENTS
 
     with formatter.section("Formats (--format)"):
@@ -43,7 +44,7 @@ def _formats_of_jobs(formatter: click.HelpFormatter) -> None:
     with formatter.section("Mappings (--mapping)"):
         formatter.write_dl([(name, open_mapping(name).title) for name in shipped_mappings()])
     formatter.write("\nExport from Slurm, as a user who may see all jobs:\n")
-    for line in (EXPORT, EXPORT_EVENTS):
+    for line in (EXPORT, EXPORT_EVENTS, EXPORT_PARTITIONS):
         formatter.write(f"  {line}\n")
 
 
@@ -69,6 +70,10 @@ def import_jobs(
     events: Annotated[
         File | None,
         "With the format sacct or pbs: file with node events of Slurm. An attempt ends at the first failure of one of its nodes.",
+    ] = None,
+    partitions: Annotated[
+        File | None,
+        "With the format sacct or pbs: file with the declared partitions, from 'scontrol show partition' (Slurm) or 'qstat -Qf' (PBS). It states their nodes, tiers, and limits of jobs. By default, the nodes of a partition are those on which its jobs ran.",
     ] = None,
     corrections: Annotated[
         NewFile | None,
@@ -108,8 +113,10 @@ def import_jobs(
             reject_failures(trace)
         if form == AUTO:
             form = TABLE if mapping is not None else detected(trace)
-        check_options(form, events, mapping)
-        options |= {"mapping": mapping, "events": events, "strict": strict}
+        check_options(form, events, mapping, partitions)
+        options |= {
+            "mapping": mapping, "events": events, "strict": strict, "partitions": partitions,
+        }  # fmt: skip
         _import_jobs(form, trace, out, corrections, schedule, force, options)
 
 

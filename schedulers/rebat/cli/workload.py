@@ -377,10 +377,11 @@ def _workload_lines(facts: dict[str, Any]) -> list[str]:
 
 def _machine_facts(machine: dict[str, Any]) -> dict[str, Any]:
     """Return the printed data of a recorded machine."""
-    partitions = machine.get("partitions")
-    named = partitions.items() if isinstance(partitions, dict) else ()
+    from rebat.workloads.machine import stated_partitions
+
     facts = {"node names": machine.get("nodes"), "cores per node": machine.get("cores_per_node")}
-    facts["partitions"] = ", ".join(f"{name} {nodes}" for name, nodes in named)
+    stated = [f"{row} {row.names}" for row in stated_partitions(machine)]
+    facts["partitions"] = ", ".join(stated)
     return {key: value for key, value in facts.items() if value}
 
 

@@ -60,9 +60,9 @@ class Workload(msgspec.Struct, frozen=True):
         jobs.
     machine : dict, optional
         The recorded machine, from accounting records: ``nodes`` (names in compact form like
-        ``node[1-4]``, in the order of the node numbers), ``cores_per_node``, ``partitions`` (nodes
-        by name), ``origin_s`` (time 0 in seconds since the Unix epoch), ``mean_wait_s`` (recorded
-        mean wait of the jobs).
+        ``node[1-4]``, in the order of the node numbers), ``cores_per_node``, ``partitions`` (see
+        `workloads.machine`), ``origin_s`` (time 0 in seconds since the Unix epoch),
+        ``mean_wait_s`` (recorded mean wait of the jobs).
     """
 
     name: str

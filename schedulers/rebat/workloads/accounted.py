@@ -43,6 +43,7 @@ from rebat.records.open_records import (
     runaways,
     stale_events,
 )
+from rebat.records.queues import ALL_NODES, read_queues
 from rebat.records.reader import REFUSED
 from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
@@ -65,9 +66,17 @@ class AccountedJobs(NamedTuple):
 
 
 def accounted_jobs(
-    table: Rows, options: TraceOptions, events: Path | None, strict: bool
+    table: Rows,
+    options: TraceOptions,
+    events: Path | None,
+    strict: bool,
+    partitions: Path | None = None,
 ) -> AccountedJobs:
-    """Join the attempts of records to jobs, and cut attempts at failures of their nodes."""
+    """Join the attempts of records to jobs, and cut attempts at failures of their nodes.
+
+    ``partitions`` is a file with the declared partitions.
+    """
+    declared = read_queues(partitions) if partitions is not None else {}
     table = of_cluster(table, options.cluster)
     node_events = None
     if events is not None:
@@ -80,7 +89,7 @@ def accounted_jobs(
     downs = _downs(table, jobs, node_events, options)
     cuts = corrections_of(table, jobs.attempts, downs)
     trace = _trace(table, jobs, cuts, options, dropped)
-    machine = _machine(table, node_events)
+    machine = _machine(table, node_events, declared)
     if machine:
         n_nodes = len(sorted_names([machine["nodes"]]))
         if renewed := renewed_nodes(table, jobs.attempts):
@@ -256,14 +265,17 @@ def _extras(table: Rows, rows: Any) -> Any:
     return extras
 
 
-def _machine(table: Rows, events: NodeEvents | None) -> dict[str, Any] | None:
+def _machine(
+    table: Rows, events: NodeEvents | None, declared: dict[str, dict[str, Any]]
+) -> dict[str, Any] | None:
     """Return the machine that the records describe. Return None if they have no node names."""
     hosts, queues, lists = table.text("hosts"), table.text("queue"), table.host_lists
     groups = {
         name: lists.names_in(np.flatnonzero(queues == name))
         for name in sorted(set(queues[hosts != ""].tolist()))
     }
-    names = sorted_names([*lists.names, *(events.names if events else ())])
+    listed = [row["nodes"] for row in declared.values() if row.get("nodes", ALL_NODES) != ALL_NODES]
+    names = sorted_names([*lists.names, *(events.names if events else ()), *listed])
     if not names:
         return None
     machine: dict[str, Any] = {"nodes": folded(names)}
@@ -271,10 +283,25 @@ def _machine(table: Rows, events: NodeEvents | None) -> dict[str, Any] | None:
     placed = hosts != ""
     if placed.any() and np.isfinite(per_node[placed]).any():
         machine["cores_per_node"] = int(np.ceil(np.nanmax(per_node[placed])))
-    machine["partitions"] = {name: folded(group) for name, group in groups.items() if name}
+    seen = {name: folded(group) for name, group in groups.items() if name}
+    machine["partitions"] = {**seen, **_declared(declared, seen, machine["nodes"])}
     if "local" in table.clock.kinds:
         machine["time_zone"] = str(getattr(table.clock.zone, "key", "UTC"))
     return machine
+
+
+def _declared(
+    declared: dict[str, dict[str, Any]], seen: dict[str, str], nodes: str
+) -> dict[str, dict[str, Any]]:
+    """Return the declared partitions. If their nodes are not declared, those of jobs are used."""
+    rows = {}
+    for name, row in declared.items():
+        if "nodes" in row:
+            own = nodes if row["nodes"] == ALL_NODES else row["nodes"]
+            rows[name] = {**row, "nodes": own}
+        elif name in seen:
+            rows[name] = {**row, "seen": seen[name]}
+    return rows
 
 
 def _notes(

@@ -48,6 +48,7 @@ def import_jobs(
     *,
     mapping: str | Path | None = None,
     events: Path | None = None,
+    partitions: Path | None = None,
     strict: bool = False,
     schedule: bool = False,
     **options: Any,
@@ -65,6 +66,9 @@ def import_jobs(
     events : Path, optional
         For accounting records: node events (``sacctmgr -P show event``). If a node fails during an
         attempt, the attempt is cut at the failure.
+    partitions : Path, optional
+        For accounting records: the declared partitions (``scontrol show partition``, or ``qstat
+        -Qf``).
     strict : bool
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
     schedule : bool
@@ -79,7 +83,7 @@ def import_jobs(
     more = {} if mapping is None else {"mapping": mapping}
     rows = READERS[form](path, zone_of(chosen.tz), strict, **more)
     if form in ACCOUNTING:
-        record: AccountedJobs | None = accounted_jobs(rows, chosen, events, strict)
+        record: AccountedJobs | None = accounted_jobs(rows, chosen, events, strict, partitions)
         assert record is not None
         trace = checked(record.trace, rows.problems)
         waits_s, cuts = record.waits_s, tuple(record.cuts.values())
@@ -205,13 +209,16 @@ def _marked(trace: TraceColumns, rows: Rows, mapping: TableMapping) -> TraceColu
     return trace
 
 
-def check_options(form: str, events: Path | None, mapping: str | None) -> None:
+def check_options(
+    form: str, events: Path | None, mapping: str | None, partitions: Path | None = None
+) -> None:
     """Check that options belong to a format."""
     if mapping is not None and form != TABLE:
         raise InputError(f"has no effect with --format {form}", "--mapping", f"--format {TABLE}")
-    if events is not None and form not in ACCOUNTING:
-        expected = f"--format {' or '.join(ACCOUNTING)}"
-        raise InputError(f"has no effect with --format {form}", "--events", expected)
+    for option, file in (("--events", events), ("--partitions", partitions)):
+        if file is not None and form not in ACCOUNTING:
+            expected = f"--format {' or '.join(ACCOUNTING)}"
+            raise InputError(f"has no effect with --format {form}", option, expected)
 
 
 ABOUT = {

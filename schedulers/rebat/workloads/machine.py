@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorded machine of a workload: the names of its nodes, and its partitions.
 
-A partition in the machine is either a list of node names, or an object with the field ``nodes`` and
-the fields of `FIELDS`. A list contains the nodes on which recorded jobs of the partition ran, so it
-may lack nodes. Partitions with common nodes therefore all get the nodes of the others. An object
-states the nodes as the batch system declares them.
+A partition in the machine is either a list of node names, or an object with the fields of `FIELDS`
+and a list of node names: the field ``nodes`` contains the nodes that the batch system declares. The
+field ``seen``, and a list without an object, contain the nodes on which recorded jobs of the
+partition ran. Such a list may lack nodes. Partitions with common nodes in these lists therefore all
+get the nodes of the others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import traits_of
+from rebat.core.units import parse_duration, to_us
 from rebat.records.hosts import check_list, sorted_names
 
 FIELDS = ("tier", "order", "max_nodes", "max_time", "default_time")
@@ -57,9 +59,15 @@ class StatedPartition(NamedTuple):
     """A partition that a workload states: its nodes, its fields, and whether it is declared."""
 
     name: str
+    names: str
     nodes: NodeSet
     fields: Mapping[str, Any]
     declared: bool
+
+    def __str__(self) -> str:
+        """The name and the fields, for a reader."""
+        fields = [f"{name.replace('_', ' ')} {value}" for name, value in self.fields.items()]
+        return f"{self.name} ({', '.join(fields)})" if fields else self.name
 
     @property
     def words(self) -> list[str]:
@@ -78,24 +86,29 @@ def stated_partitions(machine: Mapping[str, Any] | None) -> list[StatedPartition
     numbers = {name: i for i, name in enumerate(names_in((machine or {}).get("nodes")))}
     stated = []
     for name, row in rows.items():
-        declared = isinstance(row, dict)
-        fields = {key: row[key] for key in FIELDS if key in row} if declared else {}
-        names = names_in(row.get("nodes") if declared else row)
-        nodes = NodeSet.of(numbers[node] for node in names if node in numbers)
-        stated.append(StatedPartition(str(name), nodes, fields, declared))
+        fields = row if isinstance(row, dict) else {"seen": row}
+        declared = "nodes" in fields
+        names = fields.get("nodes", fields.get("seen"))
+        fields = {key: fields[key] for key in FIELDS if key in fields}
+        nodes = NodeSet.of(numbers[node] for node in names_in(names) if node in numbers)
+        stated.append(StatedPartition(str(name), str(names), nodes, fields, declared))
     return stated
 
 
 def partitions_in_use(workload: Workload) -> list[StatedPartition]:
     """Return the partitions in which the jobs of a workload run. The list may be empty.
 
+    Declared limits that a job of the workload exceeds are left out, because the job ran.
+
     If the partitions are not declared, there are three conditions: not all of them share nodes,
     each job names one of them, and each job fits in its partition.
     """
     rows = [row for row in stated_partitions(workload.machine) if row.nodes.size]
+    if any(row.fields for row in rows):
+        rows = _with_limits_of_jobs(rows, Jobs.of(workload.jobs))
     observed = _joined([row for row in rows if not row.declared])
     declared = [row for row in rows if row.declared]
-    if declared:
+    if declared or any(row.fields for row in observed):
         return [*declared, *observed]
     if len({row.nodes.intervals.tobytes() for row in observed}) < 2:
         return []
@@ -104,6 +117,23 @@ def partitions_in_use(workload: Workload) -> list[StatedPartition]:
     queues = [size.get(traits_of(extra).queue, 0) for extra in jobs.extra_fields]
     fits = jobs.n_nodes <= np.array(queues, dtype=np.int64)[jobs.extra_codes]
     return observed if fits.all() else []
+
+
+def _with_limits_of_jobs(rows: list[StatedPartition], jobs: Jobs) -> list[StatedPartition]:
+    """Return partitions without the limits that their jobs exceed."""
+    queues = np.array([traits_of(extra).queue for extra in jobs.extra_fields], dtype=object)
+    queue_of = queues[jobs.extra_codes] if len(queues) else np.zeros(len(jobs), dtype=object)
+    allowed = []
+    for row in rows:
+        own, fields = queue_of == row.name, dict(row.fields)
+        if jobs.n_nodes[own].max(initial=0) > float(fields.get("max_nodes", np.inf)):
+            del fields["max_nodes"]
+        if "max_time" in fields:
+            longest_us = to_us(parse_duration(fields["max_time"]))
+            if jobs.walltime_us[own].max(initial=0) > longest_us:
+                del fields["max_time"]
+        allowed.append(row._replace(fields=fields))
+    return allowed
 
 
 def _joined(rows: list[StatedPartition]) -> list[StatedPartition]:

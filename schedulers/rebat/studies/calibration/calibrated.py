@@ -31,7 +31,6 @@ from rebat.studies.calibration import design
 from rebat.studies.calibration.design import (
     CalibratedRun,
     Configuration,
-    separate_parts,
 )
 from rebat.studies.calibration.distance import (
     N_PARTS,
@@ -106,19 +105,15 @@ def calibrated(
     runs = dict[Configuration, CalibratedRun]()
     with error_at("--policy"):
         schedulers(policies)
-    first = [Configuration(policy, n_nodes, n_nodes) for policy in policies]
+    cores = options.cores_per_node
+    first = design.on_all_nodes(policies, workload, n_nodes, cores)
     if not first:
         raise InputError("no policy is given", expected="a name from 'rebat policies'")
-    parts = [] if options.failure_law() or options.nodes else separate_parts(workload)
-    scenario = options.scenario()
-    whole = partial(design.simulated, workload, scenario, workers)
-    runs |= _performed(first, whole)
+    simulate = partial(design.simulated, workload, options.scenario(), workers)
+    runs |= _performed(first, simulate)
     near = design.nearest_first(runs, recorded)
-    fewer = design.with_fewer_nodes(near, n_nodes, options.cores_per_node)
-    runs |= _performed(fewer, whole)
-    apart = partial(design.simulated_in_parts, parts, scenario, workers)
-    chosen = design.in_parts(near, n_nodes, len(parts))
-    runs |= _performed(chosen, apart, "runs in partitions")
+    more = [*design.with_fewer_nodes(near, workload, cores), *design.in_one_pool(near)]
+    runs |= _performed(more, simulate)
     failed = {run.configuration.title: run.error for run in runs.values() if run.error}
     ranked = design.nearest_first(runs, recorded)
     if not ranked:
@@ -139,11 +134,10 @@ def _performed(
     simulate: Callable[
         [Sequence[Configuration], Callable[[int, int], None]], Iterator[CalibratedRun]
     ],
-    bar: str = "runs",
 ) -> dict[Configuration, CalibratedRun]:
     if not todo:
         return {}
-    with compiling_notice(), counting_bar(bar, len(todo)) as on_done:
+    with compiling_notice(), counting_bar("runs", len(todo)) as on_done:
         return {run.configuration: run for run in simulate(todo, on_done)}
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configurations that a calibration simulates.
-
-Partitions of a recorded machine that share no nodes are simulated as separate machines.
-"""
+"""The configurations that a calibration simulates."""
 
 from __future__ import annotations
 
@@ -10,22 +7,29 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rebat.api.workloads import LoadedWorkload, as_file
+from rebat.api.workloads import LoadedWorkload
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.traits import traits_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.recorded import Trace
+from rebat.policies.partitions import (
+    NONE,
+    Partition,
+    groups_of_partitions,
+    nodes_of_all,
+    partition_text,
+)
+from rebat.policies.presets import Preset, scheduler
 from rebat.results.intervals import interval
 from rebat.runs.runner import perform_all
 from rebat.runs.scenario import Scenario
 from rebat.runs.simulating import simulate_run, units
+from rebat.runs.staging import on_machine
 from rebat.runs.unit import RunSpec, Unit
 from rebat.studies.calibration.distance import (
     Floats,
@@ -33,7 +37,7 @@ from rebat.studies.calibration.distance import (
     RecordedWaits,
     nearness,
 )
-from rebat.workloads.machine import names_in
+from rebat.workloads.machine import StatedPartition, partitions_in_use
 
 POLICIES = (
     "batsched-fcfs",
@@ -54,21 +58,26 @@ N_NEAREST = 4
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on ``nodes`` nodes, divided into ``parts`` separate partitions (0: undivided)."""
+    """A policy on ``nodes`` of the ``of_nodes`` nodes of the machine.
+
+    ``places`` is 'partitions' or 'pool', if the record has partitions: whether a job runs in its
+    partition or on any nodes. ``spec`` is the text of the policy with these partitions and nodes.
+    """
 
     policy: str
     nodes: int
     of_nodes: int
-    parts: int = 0
+    places: str = ""
+    spec: str = ""
 
     @property
     def title(self) -> str:
-        """The policy, followed by its separate partitions or its share of the nodes."""
-        if self.parts:
-            return f"{self.policy} in {self.parts} separate partitions"
+        """The policy, where its jobs run, and its share of the nodes."""
+        where = {"partitions": " in partitions", "pool": " in one pool"}.get(self.places, "")
         if self.nodes == self.of_nodes:
-            return self.policy
-        return f"{self.policy} on {self.nodes / self.of_nodes:.0%} of the nodes"
+            return f"{self.policy}{where}"
+        comma = "," if where else ""
+        return f"{self.policy}{where}{comma} on {self.nodes / self.of_nodes:.0%} of the nodes"
 
 
 class CalibratedRun(msgspec.Struct, frozen=True):
@@ -112,9 +121,11 @@ def simulated(
         RunSpec(
             grid="calibration",
             workload="workload",
-            policy=chosen.policy,
+            policy=chosen.spec or chosen.policy,
             source=workload.origin,
-            scenario=on_nodes(scenario, chosen.nodes, chosen.of_nodes),
+            scenario=scenario
+            if chosen.places == "partitions"
+            else on_nodes(scenario, chosen.nodes, chosen.of_nodes),
         )
         for chosen in configurations
     ]
@@ -155,36 +166,77 @@ def _mean(near: Nearness) -> float:
     return estimate.mean if estimate else math.inf
 
 
-def in_parts(
-    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, n_parts: int
+def on_all_nodes(
+    policies: Iterable[str], workload: Workload, n_nodes: int, cores_per_node: int = 1
 ) -> list[Configuration]:
-    """Return the nearest policies on separate partitions.
+    """Return each policy on all nodes. If the record has partitions, its jobs run in them."""
+    rows = []
+    for policy in policies:
+        chosen = scheduler(policy)
+        parted = (
+            isinstance(chosen, Preset)
+            and on_machine(chosen, workload, n_nodes, cores_per_node).takes_partitions
+            != chosen.takes_partitions
+        )
+        rows.append(Configuration(policy, n_nodes, n_nodes, "partitions" if parted else ""))
+    return rows
 
-    Return an empty list if there is only one partition.
-    """
-    policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
-    nearest = list(policies)[:N_NEAREST] if n_parts else []
-    return [Configuration(policy, n_nodes, n_nodes, n_parts) for policy in nearest]
+
+def in_one_pool(ranked: Sequence[tuple[CalibratedRun, Nearness]]) -> list[Configuration]:
+    """Return the nearest policies in one pool of nodes, if the record has partitions."""
+    return [
+        msgspec.structs.replace(chosen, places="pool", spec=_with(chosen.policy, NONE))
+        for chosen in _nearest(ranked)
+        if chosen.places
+    ]
 
 
 def with_fewer_nodes(
-    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, cores_per_node: int = 1
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], workload: Workload, cores_per_node: int = 1
 ) -> list[Configuration]:
-    """Return the nearest policies, each on several shares of the nodes.
+    """Return the nearest policies, each on several shares of the nodes (or of each partition).
 
     If the machine's nodes are cores, each size is a multiple of ``cores_per_node``.
     """
-    policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
-    n_units = n_nodes // cores_per_node
-    sizes = dict.fromkeys(
-        max(1, math.floor(share * n_units)) * cores_per_node for share in SHARES_OF_NODES
-    )
-    return [
-        Configuration(policy, nodes, n_nodes)
-        for policy in list(policies)[:N_NEAREST]
-        for nodes in sizes
-        if nodes < n_nodes
-    ]
+    rows = []
+    for chosen in _nearest(ranked):
+        for share in SHARES_OF_NODES:
+            nodes = max(1, math.floor(share * (chosen.of_nodes // cores_per_node)))
+            spec = ""
+            if chosen.places:
+                kept = _fewer(partitions_in_use(workload), share)
+                spec, nodes = _with(chosen.policy, kept[0]), kept[1]
+            rows.append(msgspec.structs.replace(chosen, nodes=nodes * cores_per_node, spec=spec))
+    return [row for row in dict.fromkeys(rows) if row.nodes < row.of_nodes]
+
+
+def _nearest(ranked: Sequence[tuple[CalibratedRun, Nearness]]) -> list[Configuration]:
+    """Return the nearest configurations with different policies."""
+    rows = {run.configuration.policy: run.configuration for run, _ in reversed(ranked)}
+    nearest = dict.fromkeys(run.configuration.policy for run, _ in ranked)
+    return [rows[policy] for policy in [*nearest][:N_NEAREST]]
+
+
+def _fewer(rows: Sequence[StatedPartition], share: float) -> tuple[str, int]:
+    """Return partitions with a share of their nodes, as text, and the number of all their nodes.
+
+    Partitions that share nodes keep the nodes with the lowest numbers of all of them.
+    """
+    sets = [Partition(row.name, row.nodes) for row in rows]
+    kept, texts = dict[str, NodeSet](), []
+    for group in groups_of_partitions(sets):
+        nodes = nodes_of_all(group)
+        lowest = nodes.first(max(1, math.floor(share * nodes.size)))
+        kept |= {row.name: lowest for row in group}
+    for row in rows:
+        nodes = row.nodes.where(kept[row.name].mask(int(row.nodes.intervals[-1, 1]) + 1))
+        texts.append(partition_text(row.name, nodes, row.words))
+    total = nodes_of_all(Partition(name, nodes) for name, nodes in kept.items()).size
+    return "+".join(texts), total
+
+
+def _with(policy: str, partitions: str) -> str:
+    return f"{policy}{',' if ':' in policy else ':'}partitions={partitions}"
 
 
 class PartOfTrace(Trace, frozen=True, kw_only=True):
@@ -219,77 +271,3 @@ def on_nodes(scenario: Scenario, nodes: int, of_nodes: int) -> Scenario:
         part = PartOfTrace(failures.law.file, failures.law.numbers, of_nodes=of_nodes)
         failures = msgspec.structs.replace(failures, law=part)
     return msgspec.structs.replace(scenario, nodes=nodes, failures=failures)
-
-
-def separate_parts(workload: Workload) -> list[Workload]:
-    """Return one workload for each group of partitions. Different groups share no nodes.
-
-    The result is empty in three cases: there is only one group, the partition of a job is unknown,
-    or a partition is smaller than its job.
-    """
-    groups = _groups((workload.machine or {}).get("partitions"))
-    parts = [_part(workload, partitions, len(nodes)) for partitions, nodes in groups]
-    several = len(parts) > 1 and sum(len(part.jobs) for part in parts) == len(workload.jobs)
-    fits = all(job.n_nodes <= part.n_nodes for part in parts for job in part.jobs)
-    return [part for part in parts if part.jobs] if several and fits else []
-
-
-def _groups(partitions: object) -> list[tuple[set[str], set[str]]]:
-    """Return groups of partitions, each with its nodes.
-
-    Partitions that share a node are in one group.
-    """
-    groups: list[tuple[set[str], set[str]]] = []
-    for name, text in partitions.items() if isinstance(partitions, dict) else ():
-        names, nodes = {str(name)}, set(names_in(text))
-        for other in [group for group in groups if group[1] & nodes]:
-            groups.remove(other)
-            names, nodes = names | other[0], nodes | other[1]
-        groups.append((names, nodes))
-    return groups
-
-
-def _part(workload: Workload, partitions: set[str], n_nodes: int) -> Workload:
-    jobs = tuple(job for job in workload.jobs if traits_of(job.extra).queue in partitions)
-    name = "+".join(sorted(partitions))
-    return Workload(name=name, n_nodes=n_nodes, jobs=jobs, profiles=workload.profiles)
-
-
-def simulated_in_parts(
-    parts: Sequence[Workload],
-    scenario: Scenario,
-    workers: int | None,
-    configurations: Sequence[Configuration],
-    on_done: Callable[[int, int], None],
-) -> Iterator[CalibratedRun]:
-    """Yield the run of each configuration.
-
-    Groups are simulated separately, and their runs are joined.
-    """
-    with TemporaryDirectory() as folder:
-        loaded = []
-        for number, part in enumerate(parts):
-            place = Path(folder) / str(number)
-            place.mkdir()
-            loaded.append(as_file(part, place))
-        for number, chosen in enumerate(configurations, start=1):
-            runs = [
-                run
-                for part in loaded
-                for run in simulated(
-                    part,
-                    scenario,
-                    workers,
-                    [msgspec.structs.replace(chosen, nodes=part.n_nodes)],
-                    lambda done, of: None,
-                )
-            ]
-            on_done(number, len(configurations))
-            yield _joined(chosen, runs)
-
-
-def _joined(chosen: Configuration, runs: Sequence[CalibratedRun]) -> CalibratedRun:
-    waits_s = {name: wait_s for run in runs for name, wait_s in run.waits_s.items()}
-    error = "; ".join(run.error for run in runs if run.error)
-    use = math.fsum(run.useful_nodes for run in runs)
-    return CalibratedRun(chosen, {} if error else waits_s, use, error)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declared partitions: the output of ``scontrol show partition`` (Slurm) or ``qstat -Qf`` (PBS)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration
+from rebat.records.hosts import check_list
+from rebat.records.sources import opened
+from rebat.records.values import duration_s
+
+EXPORT_PARTITIONS = "scontrol show partition > partitions.txt"
+
+ALL_NODES = "ALL"
+"""Value of ``nodes`` for all nodes of the cluster."""
+
+_PAIR = re.compile(r"(\w+)=(\S*)")
+_QUEUE = re.compile(r"Queue:\s*(\S+)\s*\Z")
+_FIELD = re.compile(r"\s+([\w.]+)\s*=\s*(.*\S)\s*\Z")
+
+
+def read_queues(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the fields of each partition or queue (see `workloads.machine.FIELDS`).
+
+    The nodes of a partition of Slurm are in the field ``nodes``. A queue of PBS has no such field.
+    """
+    with opened(path) as text:
+        lines = text.read().splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith("PartitionName="):
+        rows = {name: _slurm(fields) for name, fields in _slurm_rows(lines)}
+    elif _QUEUE.match(first):
+        rows = {name: _pbs(fields) for name, fields in _pbs_rows(lines)}
+    else:
+        expected = "the output of 'scontrol show partition' (Slurm) or 'qstat -Qf' (PBS)"
+        raise InputError("contains no partitions", str(path), expected)
+    return rows
+
+
+def _slurm_rows(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each partition with its fields. A partition is on one line or on several."""
+    fields: dict[str, str] = {}
+    for pair in (pair for line in lines for pair in _PAIR.findall(line)):
+        if pair[0] == "PartitionName" and fields:
+            yield fields["PartitionName"], fields
+            fields = {}
+        fields.setdefault(*pair)
+    yield fields["PartitionName"], fields
+
+
+def _slurm(fields: dict[str, str]) -> dict[str, Any]:
+    nodes = fields.get("Nodes", "")
+    row: dict[str, Any] = {}
+    if nodes not in ("", "(null)"):
+        if nodes != ALL_NODES:
+            check_list(nodes)
+        row["nodes"] = nodes
+    tier = fields.get("PriorityTier", "1")
+    if tier.isdecimal() and tier != "1":
+        row["tier"] = int(tier)
+    most = fields.get("MaxNodes", "")
+    if most.isdecimal() and int(most):
+        row["max_nodes"] = int(most)
+    return row | _times(fields.get("MaxTime", ""), fields.get("DefaultTime", ""))
+
+
+def _pbs_rows(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    name, fields = "", dict[str, str]()
+    for line in lines:
+        if head := _QUEUE.match(line):
+            if name:
+                yield name, fields
+            name, fields = head[1], {}
+        elif field := _FIELD.match(line):
+            fields[field[1]] = field[2]
+    yield name, fields
+
+
+def _pbs(fields: dict[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    if fields.get("Priority", "").isdecimal() and int(fields["Priority"]) != 1:
+        row["tier"] = int(fields["Priority"])
+    most = fields.get("resources_max.nodect", "")
+    if most.isdecimal() and int(most):
+        row["max_nodes"] = int(most)
+    longest = fields.get("resources_max.walltime", "")
+    return row | _times(longest, fields.get("resources_default.walltime", ""))
+
+
+def _times(longest: str, default: str) -> dict[str, str]:
+    row = {}
+    for name, text in (("max_time", longest), ("default_time", default)):
+        seconds = math.nan if text in ("", "NONE", "INFINITE") else duration_s(text)
+        if seconds > 0 and math.isfinite(seconds):
+            row[name] = format_duration(seconds).replace(" ", "")
+    return row
