@@ -12,7 +12,7 @@ import rebat
 from rebat.api.remarks import of_partitions, of_waits
 from rebat.api.workloads import load_workload
 from rebat.cli.main import main
-from rebat.studies.advice.design import recorded_losses
+from rebat.studies.losses import recorded_losses
 from tests.support.slurm_site import Truth, write_site
 
 POOLED = "2 partitions with different nodes (wide: 28 nodes, narrow: 4 nodes)"

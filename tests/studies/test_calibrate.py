@@ -41,7 +41,7 @@ def waits_of(rows) -> tuple[RecordedWaits, np.ndarray]:
     n = len(rows)
     names = np.array([str(i) for i in range(n)], dtype=object)
     queue = np.array(["q"] * n, dtype=object)
-    return RecordedWaits(names, submit, wait, np.ones(n, dtype=np.int64), queue), simulated
+    return RecordedWaits(names, submit, wait, np.ones(n, dtype=np.int64), queue, queue), simulated
 
 
 @given(rows=WAITS)

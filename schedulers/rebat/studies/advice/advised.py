@@ -33,16 +33,7 @@ from rebat.studies.advice.answers import (
     period_of,
     today_text,
 )
-from rebat.studies.advice.design import (
-    MONTH_H,
-    NONE,
-    SPARES,
-    YOUNG_DALY,
-    AdvisedSite,
-    RecordedLosses,
-    period_text,
-    site_of,
-)
+from rebat.studies.advice.design import SPARES, AdvisedSite, period_text, site_of
 from rebat.studies.advice.evidence import (
     FLOW,
     LARGEST,
@@ -60,6 +51,8 @@ from rebat.studies.advice.evidence import (
     setting_of,
     simulated_losses,
 )
+from rebat.studies.checkpoints import NONE, YOUNG_DALY
+from rebat.studies.losses import MONTH_H, RecordedLosses
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
 """Files that an advice writes."""

@@ -12,7 +12,7 @@ from rebat.core.formatting import counted
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import change_text
 from rebat.results.intervals import FEWEST, Interval, exact_number, ratio_of_means, spread
-from rebat.studies.advice.design import FITTED, MONTH_H, NONE, YOUNG_DALY, AdvisedSite, period_text
+from rebat.studies.advice.design import FITTED, AdvisedSite, period_text
 from rebat.studies.advice.evidence import (
     FLOW,
     LARGEST,
@@ -33,6 +33,8 @@ from rebat.studies.advice.evidence import (
     spares,
     title_of,
 )
+from rebat.studies.checkpoints import NONE, YOUNG_DALY
+from rebat.studies.losses import MONTH_H
 
 MOST_CLASSES = 3
 """Maximum number of size classes that a sentence names."""

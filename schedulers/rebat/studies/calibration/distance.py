@@ -8,7 +8,7 @@ wait plus one minute, and are reported as factors.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rebat.api.remarks import OFFSET_S
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.core.traits import USUAL, traits_of
 from rebat.results.files.run_folder import read_source
 from rebat.results.files.tables import Rows
 from rebat.results.intervals import BySeed
@@ -52,8 +53,8 @@ class RecordedWaits(NamedTuple):
         Wait until the first start, in seconds.
     size : array of int
         Number of nodes.
-    queue : array of str
-        Queue or partition, or an empty text if it is unknown.
+    queue, user : array of str
+        Queue or partition, and user, or empty texts if they are unknown.
     """
 
     ids: npt.NDArray[np.object_]
@@ -61,6 +62,7 @@ class RecordedWaits(NamedTuple):
     wait_s: Floats
     size: Ints
     queue: npt.NDArray[np.object_]
+    user: npt.NDArray[np.object_]
 
     def of(self, mask: Mask) -> RecordedWaits:
         """Return the jobs that are selected by a mask."""
@@ -70,7 +72,17 @@ class RecordedWaits(NamedTuple):
             self.wait_s[mask],
             self.size[mask],
             self.queue[mask],
+            self.user[mask],
         )
+
+    @property
+    def kind(self) -> Ints:
+        """A number for each partition and size class. Waits are compared within these groups."""
+        from rebat.results.measures.jobs import size_classes
+
+        classes = [low for low, _ in size_classes(int(self.size.max()))]
+        _, queue = np.unique(self.queue.astype(str), return_inverse=True)
+        return queue * len(classes) + np.searchsorted(classes, self.size, side="right")
 
     @property
     def part(self) -> Ints:
@@ -149,14 +161,96 @@ def nearness(recorded: RecordedWaits, simulated_s: Floats) -> Nearness:
 
 
 def by_part(recorded: RecordedWaits, simulated_s: Floats) -> dict[int, float]:
-    """Return the distance in each part of the recorded time with `FEWEST_JOBS` or more jobs."""
-    part = recorded.part
+    """Return the distance in each part of the recorded time with `FEWEST_JOBS` or more jobs.
+
+    Waits are compared within each partition and size class, and the distance is the mean over the
+    jobs. Groups with fewer than `FEWEST_JOBS` jobs in the part are compared together.
+    """
+    part, kind = recorded.part, recorded.kind
     masks = ((number, part == number) for number in range(N_PARTS))
     return {
-        number: distribution_distance(recorded.wait_s[mask], simulated_s[mask])
+        number: _within_groups(kind[mask], recorded.wait_s[mask], simulated_s[mask])
         for number, mask in masks
         if mask.sum() >= FEWEST_JOBS
     }
+
+
+def _within_groups(kind: Ints, recorded_s: Floats, simulated_s: Floats) -> float:
+    kinds, group, count = np.unique(kind, return_inverse=True, return_counts=True)
+    group = np.where(count[group] < FEWEST_JOBS, len(kinds), group)
+    total = 0.0
+    for each in np.unique(group):
+        mask = group == each
+        total += mask.sum() * distribution_distance(recorded_s[mask], simulated_s[mask])
+    return float(total / len(kind))
+
+
+class Unexplained(msgspec.Struct, frozen=True):
+    """A part of the record: how far its simulated waits are from the recorded waits.
+
+    Attributes
+    ----------
+    kind, name : str
+        For example ``partition`` and its name.
+    jobs : int
+    factor : float
+        Distance of the two distributions, as a factor.
+    share : float
+        Share of the distance of all jobs: the sum over kinds is 1.
+    longer : float
+        Geometric mean of the recorded waits (plus one minute), divided by that of the simulated
+        waits.
+    """
+
+    kind: str
+    name: str
+    jobs: int
+    factor: float
+    share: float
+    longer: float
+
+
+def unexplained(
+    recorded: RecordedWaits, simulated_s: Floats, clock: Callable[[Floats], list[str]] | None
+) -> list[Unexplained]:
+    """Return the partitions, sizes, users and hours of the record, the farthest of a kind first.
+
+    ``clock`` returns the hour of the day of times, or None if the record has no dates.
+    """
+    from rebat.results.measures.jobs import size_classes
+
+    classes = size_classes(int(recorded.size.max()))
+    places = np.searchsorted([low for low, _ in classes], recorded.size, side="right") - 1
+    labels: dict[str, list[str]] = {
+        "partition": recorded.queue.tolist(),
+        "size": [_class(classes[i][0], classes[i][1] - 1) for i in places.tolist()],
+        "user": recorded.user.tolist(),
+    }
+    if clock is not None:
+        labels["hour"] = clock(recorded.submit_s)
+    rows = []
+    for kind, names in labels.items():
+        column = np.array(names, dtype=object)
+        found = [*_groups_of(kind, column, recorded.wait_s, simulated_s)]
+        total = sum(row.share for row in found)
+        rows += [
+            msgspec.structs.replace(row, share=row.share / total if total else 0.0)
+            for row in sorted(found, key=lambda row: -row.share)
+        ]
+    return rows
+
+
+def _groups_of(
+    kind: str, names: npt.NDArray[np.object_], recorded_s: Floats, simulated_s: Floats
+) -> Iterator[Unexplained]:
+    for name in sorted(set(names.tolist()) - {""}):
+        mask = names == name
+        if mask.sum() < FEWEST_JOBS:
+            continue
+        apart = distribution_distance(recorded_s[mask], simulated_s[mask])
+        longer = float((logarithm(recorded_s[mask]) - logarithm(simulated_s[mask])).mean())
+        n = int(mask.sum())
+        yield Unexplained(kind, str(name), n, 2.0**apart, apart * n, 2.0**longer)
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
@@ -255,11 +349,15 @@ def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
     started = numbers[1] != ""
     submit_s, start_s, size = (_numbers(rows, column, started) for column in numbers)
     ids = np.array(rows.names("job_id"), dtype=object)[started]
-    queues = np.array(rows.names("queue") if "queue" in rows else [""] * len(rows), dtype=object)
+    owners = {job.id: traits_of(job.extra) for job in workload.jobs}
+    known = [owners.get(name, USUAL) for name in ids.tolist()]
+    queues, users = (
+        np.array([*(getattr(each, name) for each in known), ""], dtype=object)[:-1]
+        for name in ("queue", "user")
+    )
     sizes = size.astype(np.int64)
-    waits = RecordedWaits(ids, submit_s, start_s - submit_s, sizes, queues[started])
-    names = {job.id for job in workload.jobs}
-    ours = waits.of(np.array([name in names for name in ids], dtype=bool))
+    waits = RecordedWaits(ids, submit_s, start_s - submit_s, sizes, queues, users)
+    ours = waits.of(np.array([name in owners for name in ids], dtype=bool))
     if len(ours.ids) < FEWEST:
         problem = f"has {len(ours.ids)} jobs of {workload.name} that started"
         raise InputError(problem, str(path), f"at least {FEWEST} jobs of the same import")

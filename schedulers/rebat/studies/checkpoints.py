@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checkpoints that the jobs of a site write today, as a table.
+
+A CSV file has a column ``period``, at least one of the columns ``job``, ``user`` and ``queue``, and
+optionally the columns ``cost`` and ``recovery``. The first row that matches a job determines its
+checkpoints. An empty cell matches all jobs. A job without a row writes no checkpoints.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError, short
+from rebat.core.files import open_text
+from rebat.core.job_table import Jobs
+from rebat.core.jobs import Job, Workload
+from rebat.core.table import distinct
+from rebat.core.traits import traits_of
+from rebat.core.units import MAX_SECONDS, parse_duration
+from rebat.models.checkpoint import PERIOD_FIELD, young_daly_period_s
+from rebat.runs.scenario import CheckpointModel
+
+NONE, YOUNG_DALY = "none", "young-daly"
+"""Checkpoints of a site that need no table: no job writes checkpoints, or all jobs do."""
+
+OWNERS, TIMES = ("job", "user", "queue"), ("period", "cost", "recovery")
+
+
+class CheckpointRow(NamedTuple):
+    """A row of the table: the jobs that it describes, and their checkpoints in seconds.
+
+    If ``period_s`` is None, the period is the Young/Daly period of the job.
+    """
+
+    owners: dict[str, str]
+    period_s: float | None
+    cost_s: float
+    recovery_s: float
+
+    def describes(self, jobs: Jobs) -> npt.NDArray[np.bool_]:
+        """Return whether the row matches each job."""
+        owners = dict(self.owners)
+        job = owners.pop("job", None)
+        traits = [traits_of(extra) for extra in jobs.extra_fields]
+        fits = [all(getattr(each, name) == owners[name] for name in owners) for each in traits]
+        matches: npt.NDArray[np.bool_] = np.array(fits, dtype=bool)[jobs.extra_codes]
+        if job is not None:
+            place = jobs.ids.position(job)
+            matches &= np.arange(len(jobs)) == (-1 if place is None else place)
+        return matches
+
+
+def read_checkpoints(path: Path, usual: CheckpointModel) -> list[CheckpointRow]:
+    """Read the table. Empty costs are those of ``usual``."""
+    with open_text(path, newline="") as file:
+        reader = csv.DictReader(file, restval="")
+        names = [name.strip().lower() for name in reader.fieldnames or ()]
+        reader.fieldnames = names
+        unknown = [name for name in names if name not in (*OWNERS, *TIMES)]
+        if unknown or "period" not in names or not set(OWNERS) & set(names):
+            problem = f"has the columns {', '.join(names) or 'of an empty file'}"
+            expected = "period, and job, user or queue; optionally cost and recovery"
+            raise InputError(problem, f"{path}:1", expected)
+        rows = [_row(fields, usual, f"{path}:{reader.line_num}") for fields in reader]
+    if not rows:
+        raise InputError("has no row", str(path), "a row for each user or queue with checkpoints")
+    return rows
+
+
+def _row(fields: dict[str, Any], usual: CheckpointModel, where: str) -> CheckpointRow:
+    if None in fields:
+        raise InputError("has more fields than the header", where)
+    cells = {name: text.strip() for name, text in fields.items()}
+    owners = {name: cells[name] for name in OWNERS if cells.get(name)}
+    period = cells["period"]
+    own = period.lower() == YOUNG_DALY
+    return CheckpointRow(
+        owners,
+        None if own else _seconds(period, "period", where, 1e-6),
+        _seconds(cells.get("cost") or usual.cost_s, "cost", where, 1e-6 if own else 0),
+        _seconds(cells.get("recovery") or usual.recovery_s, "recovery", where, 0),
+    )
+
+
+def _seconds(text: str | float, name: str, where: str, least: float) -> float:
+    try:
+        seconds = parse_duration(text)
+    except InputError:
+        seconds = -1.0
+    if not least <= seconds <= MAX_SECONDS:
+        expected = "a duration like 1h" + (f" or {YOUNG_DALY}" if name == "period" else "")
+        raise InputError(f"{name} is {short(text)}", where, expected)
+    return seconds
+
+
+def with_checkpoints_of(
+    workload: Workload, rows: list[CheckpointRow], n_nodes: int, mtbf_s: float
+) -> tuple[Workload, int]:
+    """Return the workload with the checkpoints of the table, and the number of jobs that have any.
+
+    Run times do not change: the recorded run time of a job includes its checkpoints.
+    """
+    jobs = Jobs.of(workload.jobs)
+    chosen = np.full(len(jobs), -1)
+    for at in reversed(range(len(rows))):  # of several rows that match, the first counts
+        chosen[rows[at].describes(jobs)] = at
+    first, codes = distinct(jobs.profile_codes, np.where(chosen < 0, 0, jobs.n_nodes), chosen)
+    names, profiles = [], dict[str, dict[str, Any]]()
+    for job, at in zip(map(jobs.at, first.tolist()), chosen[first].tolist(), strict=True):
+        profile, name = workload.profiles[job.profile], job.profile
+        if at >= 0:
+            name = f"{name}@{job.n_nodes}@{at}"
+            profile = _checkpointed(job, profile, rows[at], n_nodes, mtbf_s)
+        names.append(name)
+        profiles[name] = profile
+    changed = jobs.changed(jobs.walltime_us, codes, names)
+    changed_workload = msgspec.structs.replace(workload, jobs=changed, profiles=profiles)
+    return changed_workload, int(np.count_nonzero(chosen >= 0))
+
+
+def _checkpointed(
+    job: Job, profile: dict[str, Any], row: CheckpointRow, n_nodes: int, mtbf_s: float
+) -> dict[str, Any]:
+    if profile.get("type") != "delay":
+        problem = f"the profile type is {profile.get('type')!r}, which allows no checkpoints"
+        raise InputError(problem, f"job {job.id}", "a delay profile")
+    period_s = row.period_s
+    if period_s is None:
+        period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, row.cost_s)
+    return {
+        **profile,
+        PERIOD_FIELD: period_s,
+        "checkpoint_cost": row.cost_s,
+        "recovery_cost": row.recovery_s,
+        "Tfirst": period_s,
+        "Rfirst": 0.0,
+        "checkpoint_rounding": "floor",
+    }
