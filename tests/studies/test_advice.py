@@ -34,8 +34,8 @@ from rebat.studies.advice.design import (
     with_options,
 )
 from rebat.studies.advice.evidence import Evidence, WorkOwner, losers, rules
-from rebat.studies.checkpoints import read_checkpoints, with_checkpoints_of
 from rebat.studies.losses import recorded_losses
+from rebat.workloads.checkpoint_table import read_checkpoints, with_checkpoints_of
 from tests.support.slurm_site import Truth, write_site
 
 OPTIONS = ScenarioOptions(mtbf=1800.0, downtime=600.0, checkpoint="young-daly")

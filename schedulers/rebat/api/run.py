@@ -29,6 +29,7 @@ from rebat.api.many import SeedOptions
 from rebat.api.provenance import CommandLine, Origin, origin_of
 from rebat.api.remarks import Remark
 from rebat.api.result import Result
+from rebat.api.site import failures_of, policies_of, site_in
 from rebat.api.workloads import LoadedWorkload, as_file, errors_name_nodes, load_workload
 from rebat.console.output import print_line, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
@@ -47,6 +48,7 @@ from rebat.runs.seeds import SeedRuns, run_seeds
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.machine import names_in, node_list
+from rebat.workloads.site import Site
 
 ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
 """The options of a scenario that are arguments of `run`."""
@@ -55,7 +57,7 @@ ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
 @lists(options_in(ScenarioOptions, *ARGUMENTS))
 def run(
     workload: Workload | str | Path,
-    policies: Policies,
+    policies: Policies = (),
     *,
     failures: Failures | None = None,
     checkpoint: str = "none",
@@ -74,7 +76,8 @@ def run(
     Parameters
     ----------
     workload : Workload, str or Path
-        A workload, or an argument of `load_workload`.
+        A workload, or an argument of `load_workload`. A site (``site.toml``) also states the policy
+        and the failures, if they are not given.
     policies : str, class, or several of them
         Policy names (see ``rebat.policies()``), with axes if needed: ``"baseline:depth=easy"``.
         A custom policy is ``"FILE.py:CLASS"`` or a class.
@@ -143,6 +146,7 @@ def run(
             options_of_call(failures, used),
             converted(many, SeedOptions),
             explain=explain,
+            site=site_in(workload),
         )
         _warn(comparison.remarks)
         notes = [*comparison.of_partitions, *comparison.of_checkpoints]
@@ -337,16 +341,20 @@ def study(
     many: SeedOptions,
     command: CommandLine | None = None,
     explain: bool = False,
+    site: Site | None = None,
 ) -> Study:
     """Check all options, then read and prepare the workload.
 
     ``command`` is the command line that is recorded with the result. With ``explain``, the runs
-    record their plans.
+    record their plans. A site states the policy and the failures that are not given.
     """
     many.check()
     if explain and many.many:
         raise InputError("has no effect", "--explain", "a single seed")
+    options = failures_of(site, options, many.many)
     check_options(options, used)
+    if isinstance(policies, list | tuple):
+        policies = policies_of(site, policies)
     with error_at("--policy"):
         presets = chosen(policies, many.many)
     nodes = options.nodes

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebat.core.errors import InputError
-from rebat.core.files import file_hash, located
+from rebat.core.files import located
 from rebat.core.formatting import counted
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.units import format_duration, to_s
 from rebat.runs.unit import Source
 from rebat.workloads.batsim_json import write_workload
-from rebat.workloads.load import READERS
+from rebat.workloads.load import READERS, workload_hash
 from rebat.workloads.load import load_workload as read_file
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
     path = located(Path(file), "workloads", *READERS)
     loaded = read_file(path, **options)
     origin = Source(file=str(path.resolve()), options=options)
-    return LoadedWorkload(**_fields(loaded), origin=origin, sha256=file_hash(path))
+    return LoadedWorkload(**_fields(loaded), origin=origin, sha256=workload_hash(path))
 
 
 def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:

@@ -89,12 +89,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "advise": (
         "rebat.cli.studies:advise",
-        "Answer five questions about a cluster, from its jobs and its failures.",
+        "Answer six questions about a cluster, from its jobs and its failures.",
     ),
     "calibrate": (
         "rebat.cli.studies:calibrate",
         "Compare simulations of a cluster's past with its recorded waits.",
     ),
+    "site": ("rebat.cli.site:site", "Check the file that describes a cluster."),
     "goodput": (
         "rebat.cli.goodput:goodput",
         "Compute the effective training time of one job on many nodes.",

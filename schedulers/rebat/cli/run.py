@@ -97,6 +97,7 @@ def run(
     from rebat.api.records import comparison_record
     from rebat.api.run import study
     from rebat.api.sheets import check_table
+    from rebat.api.site import site_in
     from rebat.api.workloads import load_workload
     from rebat.results.files.tables import check_format
     from rebat.runs.scenario import ScenarioOptions
@@ -124,6 +125,7 @@ def run(
             arguments_of("run", given), {name: texts[0] for name, texts in given.items() if texts}
         ),
         explain,
+        site_in(workload),
     )
     drawn.check_job(job.id for job in comparison.workload.jobs)
     print_remarks(comparison.remarks)

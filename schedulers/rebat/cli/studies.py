@@ -91,7 +91,7 @@ def calibrate(
             failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'.",
         ),
     ],
-    others: Annotated[Values, options_of(calibrated_site, "workers")],
+    others: Annotated[Values, options_of(calibrated_site, "checkpoints", "workers")],
     as_json: Json = False,
     out: Annotated[
         Folder | None,
@@ -131,6 +131,9 @@ def calibrate(
         policies = chosen["policies"] or POLICIES
         result = calibrated(jobs, past, policies, options, **others)
         if folder:
-            result.write(folder)
-    page = f"\n\nresults in {out}" if out and not as_json else ""
+            result.write(folder, out)
+    page = ""
+    if out and not as_json:
+        site = f"{out}/site.toml"
+        page = f"\n\nresults in {out}\nnext: rebat site check {site}"
     print_result((result.json if as_json else result.text) + page, saved=f"the page is in {out}")

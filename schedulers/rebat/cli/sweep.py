@@ -58,14 +58,23 @@ def sweep(
           --over mtbf=20min..10h:12 --over downtime=10min..1d:8 --out out/when
     """
     from rebat.api.over import arguments_of, checked_options, values_of
+    from rebat.api.site import failures_of, policies_of, site_in
     from rebat.api.sweep import FORMS, sweep
 
     values = dict(map(values_of, over))
     if len(values) != len(over) or len(values) > 2:
         raise InputError(f"is {', '.join(over)}", "--over", "one or two different parameters")
-    options = checked_options(scenario | others, used_options(), values)
+    site = site_in(workload)
+    options = failures_of(site, checked_options(scenario | others, used_options(), values), True)
     arguments = arguments_of(options, values)
-    result = sweep(workload, list(policies), seeds=seeds, workers=workers, out=out, **arguments)
+    result = sweep(
+        workload,
+        list(policies_of(site, policies)),
+        seeds=seeds,
+        workers=workers,
+        out=out,
+        **arguments,
+    )
     table = result.winners if result.maps else result.means
     table(metric).to_csv(out / "sweep.csv", index=False)
     plot, name = (result.map(metric), "map") if result.maps else (

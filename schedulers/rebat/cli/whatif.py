@@ -54,19 +54,22 @@ def whatif(
           --checkpoint young-daly
     """
     from rebat.api.checks import check_options
+    from rebat.api.site import failures_of, site_in
     from rebat.api.workloads import load_workload
     from rebat.cli.installation import warm
     from rebat.console.output import print_line
     from rebat.runs.scenario import ScenarioOptions
-    from rebat.studies.whatif.question import started
+    from rebat.studies.whatif.question import started, with_stealing
     from rebat.studies.whatif.saved import campaign_file, static_page
     from rebat.studies.whatif.server import Server
 
-    options = ScenarioOptions(**scenario, **others)
+    site = site_in(workload)
+    options = failures_of(site, ScenarioOptions(**scenario, **others), True)
     check_options(options, used_options())
     jobs = load_workload(workload)
+    usual = ("baseline", "sfsj") if site is None else with_stealing(site.scheduler.policy)
     name = given_options()["WORKLOAD"][0]
-    question = started(jobs, name, options, policies or ("baseline", "sfsj"))
+    question = started(jobs, name, options, policies or usual)
     warm(question.policies)
     server = Server(
         question, port, pages, workers,

@@ -106,7 +106,8 @@ def on_machine(policy: Preset, workload: Workload, n_nodes: int, cores_per_node:
     Partitions in the options of the policy take precedence.
     """
     names = (workload.machine or {}).get("nodes")
-    if not policy.takes_partitions or len(names_in(names)) != n_nodes // cores_per_node:
+    size = len(names_in(names)) if names else workload.n_nodes // cores_per_node
+    if not policy.takes_partitions or size != n_nodes // cores_per_node:
         return policy
     return policy.on_partitions(
         "+".join(

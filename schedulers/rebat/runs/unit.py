@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.models.failures.laws import name_of
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.scenario import FailureScenario, Scenario
+from rebat.workloads.load import workload_hash
 
 RESULTS_FORMAT = 8
 """Number that must be incremented with each change of the program that changes results of runs."""
@@ -88,7 +88,7 @@ def canonical(value: Any) -> str:
 def content_hash(source: Source) -> str:
     """Return the sha256 of a file, or of the jobs of a generator."""
     if source.file is not None:
-        return file_hash(Path(source.file))
+        return workload_hash(Path(source.file))
     workload = generated(source)
     jobs = msgspec.json.encode([workload.n_nodes, list(workload.jobs), workload.profiles])
     return hashlib.sha256(jobs).hexdigest()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rebat.api.failures import Failures
-from rebat.core.declared import Count
+from rebat.core.declared import Count, extra
 
 if TYPE_CHECKING:
     from rebat.studies.calibration.calibrated import Calibration
@@ -26,6 +26,11 @@ def calibrate(
     ] = None,
     *,
     failures: Failures | None = None,
+    checkpoints: Annotated[
+        str | Path | None,
+        "CSV file with the checkpoints that jobs write, as for 'rebat advise --checkpoints'.",
+        extra(file="file"),
+    ] = None,
     workers: Annotated[Count | None, "Number of workers (default: one per core)."] = None,
     **options: Any,
 ) -> Calibration:
@@ -41,6 +46,8 @@ def calibrate(
         Policies to simulate. The nearest four are also simulated with fewer nodes.
     failures : Failures, optional
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
+    checkpoints : str or Path, optional
+        A CSV file with the checkpoints that jobs write, see `rebat.advise`.
     workers : int, optional
         Number of workers (default: one per core).
     **options
@@ -61,4 +68,5 @@ def calibrate(
     chosen = POLICIES if policies is None else policies
     chosen = [chosen] if isinstance(chosen, str) else list(chosen)
     scenario = scenario_options_of(failures, {"checkpoint": "none", **options})
-    return calibrated(load_workload(workload), Path(past), chosen, scenario, workers)
+    table = None if checkpoints is None else Path(checkpoints)
+    return calibrated(load_workload(workload), Path(past), chosen, scenario, workers, table)

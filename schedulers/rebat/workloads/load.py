@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rebat.core.errors import InputError
+from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.records.detect import ALCF, SWF, TABLE
 from rebat.workloads.batsim_json import read_workload, write_workload
@@ -19,7 +20,8 @@ from rebat.workloads.parquet_workload import is_workload, read_parquet, write_pa
 def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
     """Read a workload or trace: ``.json``, ``.swf`` or ``.csv``, also ``.gz``, or ``.parquet``.
 
-    A Parquet file contains either a workload (`save_workload`) or a table of jobs.
+    A Parquet file contains either a workload (`save_workload`) or a table of jobs. A file ending in
+    ``.toml`` is a site (see `workloads.site`).
 
     Parameters
     ----------
@@ -58,6 +60,13 @@ def _unknown_kind(path: Path) -> InputError:
     return InputError(f"is a trace of jobs ({form})", str(path), expected)
 
 
+def workload_hash(path: Path) -> str:
+    """Return a hash of all that determines a workload."""
+    from rebat.workloads.site import ENDING, site_hash
+
+    return site_hash(path) if path.suffix.lower() == ENDING else file_hash(path)
+
+
 def save_workload(workload: Workload, path: Path) -> None:
     """Write a workload for Batsim (``.json``, ``.json.gz``) or, faster, as ``.parquet``."""
     write = write_parquet if path.suffix.lower() == ".parquet" else write_workload
@@ -76,6 +85,13 @@ def _read_parquet(path: Path, **options: Any) -> Workload:
     return read_parquet(path)
 
 
+def _read_site(path: Path, checkpoints: bool = True, **options: Any) -> Workload:
+    from rebat.workloads.site import site_jobs
+
+    _check_no_options(path, options)
+    return site_jobs(path, checkpoints=checkpoints)
+
+
 def _check_no_options(path: Path, options: dict[str, Any]) -> None:
     names = sorted(name for name, value in options.items() if value is not None)
     if names:
@@ -91,5 +107,6 @@ READERS: dict[str, Callable[..., Workload]] = {
     ".swf": partial(read_jobs, form=SWF),
     ".csv": partial(read_jobs, form=ALCF),
     ".parquet": _read_parquet,
+    ".toml": _read_site,
 }
-_KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, or .parquet"
+_KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, .parquet, or .toml"

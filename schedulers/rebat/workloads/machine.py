@@ -90,9 +90,19 @@ def stated_partitions(machine: Mapping[str, Any] | None) -> list[StatedPartition
         declared = "nodes" in fields
         names = fields.get("nodes", fields.get("seen"))
         fields = {key: fields[key] for key in FIELDS if key in fields}
-        nodes = NodeSet.of(numbers[node] for node in names_in(names) if node in numbers)
+        nodes = _nodes(names, numbers)
         stated.append(StatedPartition(str(name), str(names), nodes, fields, declared))
     return stated
+
+
+def _nodes(names: Any, numbers: Mapping[str, int]) -> NodeSet:
+    """Return the numbers of nodes. If the machine has no names, the list contains numbers."""
+    if numbers:
+        return NodeSet.of(numbers[node] for node in names_in(names) if node in numbers)
+    try:
+        return NodeSet.parse(str(names or ""))
+    except InputError:
+        return NodeSet.of(())
 
 
 def partitions_in_use(workload: Workload) -> list[StatedPartition]:

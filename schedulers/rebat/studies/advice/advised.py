@@ -51,8 +51,8 @@ from rebat.studies.advice.evidence import (
     setting_of,
     simulated_losses,
 )
-from rebat.studies.checkpoints import NONE, YOUNG_DALY
 from rebat.studies.losses import MONTH_H, RecordedLosses
+from rebat.workloads.checkpoint_table import NONE, YOUNG_DALY
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
 """Files that an advice writes."""

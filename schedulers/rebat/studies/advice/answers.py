@@ -33,8 +33,8 @@ from rebat.studies.advice.evidence import (
     spares,
     title_of,
 )
-from rebat.studies.checkpoints import NONE, YOUNG_DALY
 from rebat.studies.losses import MONTH_H
+from rebat.workloads.checkpoint_table import NONE, YOUNG_DALY
 
 MOST_CLASSES = 3
 """Maximum number of size classes that a sentence names."""

@@ -22,8 +22,14 @@ from rebat.models.failures.statistics import Fitted, fits, samples
 from rebat.report.runs_index import parsed
 from rebat.runs.scenario import CheckpointModel, Scenario, ScenarioOptions
 from rebat.runs.unit import RunSpec
-from rebat.studies.checkpoints import NONE, YOUNG_DALY, read_checkpoints, with_checkpoints_of
 from rebat.studies.losses import RecordedLosses, recorded_events, recorded_losses
+from rebat.workloads.checkpoint_table import (
+    NONE,
+    YOUNG_DALY,
+    UsualCosts,
+    read_checkpoints,
+    with_checkpoints_of,
+)
 
 RULES: dict[str, str] = {
     "easy": "EASY backfilling",
@@ -287,7 +293,8 @@ def site_of(
         checkpoints=checkpoints,
     )
     if checkpoints not in (NONE, YOUNG_DALY):
-        rows = read_checkpoints(Path(checkpoints), site.usual)
+        usual = UsualCosts(site.usual.cost_s, site.usual.recovery_s)
+        rows = read_checkpoints(Path(checkpoints), usual)
         today, count = with_checkpoints_of(workload, rows, n_nodes, mtbf_s)
         site = msgspec.structs.replace(site, today=as_file(today, folder), n_checkpointed=count)
     if past is None:

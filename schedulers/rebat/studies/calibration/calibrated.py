@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -15,15 +17,20 @@ import numpy as np
 import rebat
 from rebat.api.checks import error_at
 from rebat.api.remarks import OFFSET_S, of_findings
-from rebat.api.workloads import LoadedWorkload
+from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.console.output import json_text, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar
+from rebat.core.cores import groups_of
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
 from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.nodes import NodeSet
+from rebat.core.units import format_duration, to_s
 from rebat.figures.canvas import new_figure, policy_colours, svg_of
+from rebat.models.failures.events import machine_mtbf_s
+from rebat.policies.partitions import PartitionText, read_partitions
 from rebat.policies.presets import schedulers
+from rebat.records.hosts import folded
 from rebat.report.parts import Picture, Report, Table, html, markdown, percent
 from rebat.results.intervals import Interval, interval
 from rebat.runs.scenario import ScenarioOptions
@@ -39,13 +46,38 @@ from rebat.studies.calibration.distance import (
     Quantiles,
     RecordedUse,
     RecordedWaits,
+    Unexplained,
     closer,
     groups,
     read_use,
     read_waits,
+    unexplained,
+)
+from rebat.studies.calibration.explained import (
+    LostInBoth,
+    hours_of,
+    losses_of,
+    picture_of_rest,
+    sentence_on_losses,
+    sentence_on_rest,
+    table_of_losses,
+    table_of_rest,
+)
+from rebat.studies.losses import recorded_events, recorded_losses
+from rebat.workloads.checkpoint_table import UsualCosts, read_checkpoints, with_checkpoints_of
+from rebat.workloads.machine import names_in
+from rebat.workloads.site import (
+    ENDING,
+    NO_PARTITIONS,
+    Scheduler,
+    Site,
+    SitePartition,
+    read_site,
+    write_site,
 )
 
 PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
+SITE = "site.toml"
 """Files of a calibration."""
 
 
@@ -66,6 +98,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     not_modelled: list[str]
     report: Report
+    site: Site
+    """The site with the nearest configuration. Its file names are absolute."""
 
     @property
     def text(self) -> str:
@@ -75,14 +109,32 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def json(self) -> str:
         """Return all numbers as JSON, with null for NaN."""
-        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "report"}
+        hidden = ("report", "site")
+        fields = {n: getattr(self, n) for n in self.__struct_fields__ if n not in hidden}
         return json_text(fields) + "\n"
 
-    def write(self, out: Path) -> None:
-        """Write the page, the text and the numbers."""
+    def write(self, out: Path, place: Path | None = None) -> None:
+        """Write the page, the text, the numbers and the site.
+
+        ``place`` is the folder to which ``out`` will be renamed.
+        """
+        write_text(out / SITE, self.site_text(place or out))
         write_text(out / PAGE, html(self.report))
         write_text(out / TEXT, markdown(self.report))
         write_text(out / RECORD, self.json)
+
+    def site_text(self, folder: Path) -> str:
+        """Return ``site.toml`` for a folder, with the names of files relative to the folder."""
+        names = {
+            name: os.path.relpath(text, folder.resolve())
+            for name in ("jobs", "past", "failures")
+            if (text := getattr(self.site, name))
+        }
+        near = self.verdict.nearest
+        comments = COMMENTS | {
+            "policy": f"nearest to the record: distance {near.distance_text} ({near.grade})",
+        }
+        return write_site(msgspec.structs.replace(self.site, **names), comments)
 
     def __repr__(self) -> str:
         return self.text
@@ -91,14 +143,104 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         return html(self.report)
 
 
+COMMENTS = {
+    "title": "name of the site on pages",
+    "jobs": "from 'rebat workload import'",
+    "past": "the recorded schedule of these jobs",
+    "failures": "from 'rebat failures import'",
+    "time_zone": "of dates on pages",
+    "partitions": "nodes in use; others are idle",
+    "checkpoints": """\
+# Which jobs write checkpoints: rows, of which the first that describes a job counts.
+# [[checkpoints]]
+# user = "NAME"          # or queue = "NAME", job = "ID"
+# period = "1h"          # or "young-daly"
+# cost = "5min"          # time to write a checkpoint
+# recovery = "5min"      # time to read it""",
+    "price": """\
+# What a node-hour costs, for the page of 'rebat advise'.
+# [price]
+# node_hour = 0.25
+# currency = "EUR\"""",
+}
+"""Comments in ``site.toml``."""
+
+
+def _site(
+    workload: LoadedWorkload, past: Path, options: ScenarioOptions, run: CalibratedRun
+) -> Site:
+    """Return the site with the nearest configuration."""
+    chosen, machine = run.configuration, workload.machine or {}
+    given = Path(workload.origin.file or "")
+    base = read_site(given) if given.suffix == ENDING else Site(jobs=str(given))
+    partitions: dict[str, SitePartition] | str | None = None
+    if chosen.places == "pool":
+        partitions = NO_PARTITIONS
+    elif chosen.nodes < chosen.of_nodes:
+        names = names_in(machine.get("nodes"))
+        rows = read_partitions(chosen.spec.rpartition("partitions=")[2])
+        partitions = {row.name: _site_partition(row, names) for row in rows}
+    return msgspec.structs.replace(
+        base,
+        title=base.title or workload.name,
+        jobs=str(base.file("jobs") if base.folder != Path() else given),
+        past=str(past.resolve()),
+        failures=str(options.failures.resolve()) if options.failures else "",
+        time_zone=base.time_zone or str(machine.get("time_zone") or ""),
+        scheduler=Scheduler(chosen.policy),
+        partitions=base.partitions if partitions is None else partitions,
+    )
+
+
+def _site_partition(row: PartitionText, names: Sequence[str]) -> SitePartition:
+    nodes, words = NodeSet.parse(row.nodes), row.options
+    times = {
+        name.removesuffix("_us"): format_duration(to_s(words[name])).replace(" ", "")
+        for name in ("max_time_us", "default_time_us")
+        if name in words
+    }
+    others: dict[str, Any] = {n: words[n] for n in ("tier", "order", "max_nodes") if n in words}
+    text = folded([names[node] for node in nodes]) if names else str(nodes)
+    return SitePartition(text, **others | times)
+
+
 def calibrated(
     workload: LoadedWorkload,
     past: Path,
     policies: Sequence[str],
     options: ScenarioOptions,
     workers: int | None,
+    checkpoints: Path | None = None,
 ) -> Calibration:
-    """Simulate all configurations, and compare their waits with the recorded waits."""
+    """Simulate all configurations, and compare their waits with the recorded waits.
+
+    ``checkpoints`` is a table of the checkpoints that jobs write, see `workloads.checkpoint_table`.
+    """
+    with TemporaryDirectory() as folder:
+        today = workload
+        if checkpoints is not None:
+            n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
+            events = recorded_events(options.failure_law())(n_nodes, YEARS_S)
+            mtbf_s = machine_mtbf_s(events) or YEARS_S
+            rows = read_checkpoints(checkpoints, UsualCosts())
+            made, _ = with_checkpoints_of(workload, rows, n_nodes, mtbf_s)
+            today = as_file(made, Path(folder))
+        return _calibrated(workload, today, past, policies, options, workers)
+
+
+YEARS_S = 100 * 365 * 86_400.0
+"""A time after the end of any record."""
+
+
+def _calibrated(
+    workload: LoadedWorkload,
+    today: LoadedWorkload,
+    past: Path,
+    policies: Sequence[str],
+    options: ScenarioOptions,
+    workers: int | None,
+) -> Calibration:
+    """Calibrate. ``today`` is the workload with its checkpoints."""
     recorded = read_waits(past, workload)
     print_remarks(of_findings(workload))
     n_nodes = options.nodes or workload.n_nodes
@@ -109,7 +251,7 @@ def calibrated(
     first = design.on_all_nodes(policies, workload, n_nodes, cores)
     if not first:
         raise InputError("no policy is given", expected="a name from 'rebat policies'")
-    simulate = partial(design.simulated, workload, options.scenario(), workers)
+    simulate = partial(design.simulated, today, options.scenario(), workers)
     runs |= _performed(first, simulate)
     near = design.nearest_first(runs, recorded)
     more = [*design.with_fewer_nodes(near, workload, cores), *design.in_one_pool(near)]
@@ -120,7 +262,18 @@ def calibrated(
         reasons = "; ".join(failed.values()) or "no part of the record has enough jobs"
         raise PolicyError(f"no configuration can be compared: {reasons}")
     verdict = verdict_of(ranked, recorded, read_use(past), failed, workload.n_nodes)
+    (nearest, _), *_ = ranked
+    losses: list[LostInBoth] = []
+    if (law := options.failure_law()) is not None:
+        lost = recorded_losses(past, workload, recorded_events(law), today)
+        losses = losses_of(workload, lost.by_job, nearest.lost_h)
+    verdict = msgspec.structs.replace(
+        verdict,
+        unexplained=unexplained(*nearest.compared(recorded), hours_of(workload)),
+        losses=losses,
+    )
     return Calibration(
+        site=_site(workload, past, options, nearest),
         workload=workload.name,
         sha256=workload.sha256,
         verdict=verdict,
@@ -208,6 +361,11 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
         return f"x {_text(self.farther, self.farther_low, self.farther_high)}"
 
     @property
+    def grade(self) -> str:
+        """The distance in a word."""
+        return "good" if self.distance <= GOOD else "fair" if self.distance <= FAIR else "poor"
+
+    @property
     def as_near(self) -> bool:
         """Whether the configuration is not significantly farther than the nearest one."""
         return self.farther is not None and not (self.farther_low and self.farther_low > 1)
@@ -227,6 +385,10 @@ class Verdict(msgspec.Struct, frozen=True):
     """Reasons why configurations could not be simulated, by title of the configuration."""
     recorded_jobs: int = 0
     """Number of recorded jobs that can be compared, after the first part of the record."""
+    unexplained: list[Unexplained] = []
+    """Partitions, sizes, users and hours, with their distance under the nearest configuration."""
+    losses: list[LostInBoth] = []
+    """Node-hours that failures destroyed, by partition. Empty without failures."""
 
     @property
     def nearest(self) -> ComparedConfiguration:
@@ -243,6 +405,8 @@ class Verdict(msgspec.Struct, frozen=True):
             _of_jobs(self.nearest),
             *_means(self),
             *_used(self),
+            *(sentence_on_rest(self.unexplained) if self.nearest.grade != "good" else ()),
+            *sentence_on_losses(self.losses),
             *(f"{title} failed: {reason}" for title, reason in self.failed.items()),
         ]
 
@@ -301,10 +465,10 @@ def _text(value: float, low: float | None, high: float | None) -> str:
 
 def _nearest(verdict: Verdict) -> Iterator[str]:
     near = verdict.nearest
-    grade = "good" if near.distance <= GOOD else "fair" if near.distance <= FAIR else "poor"
     yield (
         f"{near.title} is nearest: at the same quantile, its waits and the recorded waits of "
-        f"{near.jobs} jobs differ by a factor of {near.distance_text} on average. This is {grade}."
+        f"{near.jobs} jobs differ by a factor of {near.distance_text} on average. This is "
+        f"{near.grade}."
     )
 
 
@@ -396,8 +560,16 @@ def report_of(
             "the simulated machine is empty at the beginning."
         ),
         judgements=[],
-        tables=[_configurations(verdict), _groups(verdict.groups)],
-        pictures=[_picture(recorded_s, simulated_s)],
+        tables=[
+            _configurations(verdict),
+            *table_of_losses(verdict.losses),
+            _groups(verdict.groups),
+            *([table_of_rest(verdict.unexplained)] if verdict.unexplained else ()),
+        ],
+        pictures=[
+            _picture(recorded_s, simulated_s),
+            *filter(None, [picture_of_rest(verdict.unexplained)]),
+        ],
         provenance=[
             f"rebat {rebat.__version__}, {len(verdict.configurations)} simulations",
             f"workload {name}, sha256 {sha256}",

@@ -15,8 +15,6 @@ import numpy as np
 from rebat.api.workloads import LoadedWorkload
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
-from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.recorded import Trace
 from rebat.policies.partitions import (
     NONE,
     Partition,
@@ -60,8 +58,9 @@ N_NEAREST = 4
 class Configuration(msgspec.Struct, frozen=True):
     """A policy on ``nodes`` of the ``of_nodes`` nodes of the machine.
 
-    ``places`` is 'partitions' or 'pool', if the record has partitions: whether a job runs in its
-    partition or on any nodes. ``spec`` is the text of the policy with these partitions and nodes.
+    A configuration with fewer nodes consists of the nodes of each partition with the lowest
+    numbers. ``places`` is 'partitions' or 'pool', if the record has partitions: whether a job runs
+    in its partition or on any nodes. ``spec`` is the policy with these partitions and nodes.
     """
 
     policy: str
@@ -90,6 +89,8 @@ class CalibratedRun(msgspec.Struct, frozen=True):
         Wait of each job until its first start, in seconds. Jobs that did not start are omitted.
     useful_nodes : float
         Useful node time, divided by the simulated time: the mean number of nodes with useful work.
+    lost_h : dict of float
+        Node-hours of each job that failures destroyed.
     error : str
         The reason why the simulation failed, or an empty text if it succeeded.
     """
@@ -97,6 +98,7 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     configuration: Configuration
     waits_s: dict[str, float] = {}
     useful_nodes: float = math.nan
+    lost_h: dict[str, float] = {}
     error: str = ""
 
     def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
@@ -123,9 +125,7 @@ def simulated(
             workload="workload",
             policy=chosen.spec or chosen.policy,
             source=workload.origin,
-            scenario=scenario
-            if chosen.places == "partitions"
-            else on_nodes(scenario, chosen.nodes, chosen.of_nodes),
+            scenario=scenario,
         )
         for chosen in configurations
     ]
@@ -137,7 +137,8 @@ def simulated(
         if metrics is None:
             yield CalibratedRun(chosen, error=outcome.error or "")
         else:
-            yield CalibratedRun(chosen, metrics["waits_s"], metrics["useful"] * chosen.nodes)
+            used = metrics["useful"] * chosen.of_nodes
+            yield CalibratedRun(chosen, metrics["waits_s"], used, metrics["lost_h"])
 
 
 def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
@@ -146,7 +147,10 @@ def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
     rows, platform = result.rows, result.summary.platform
     waits_s = rows.column("first_start") - rows.column("submission_time")
     waits = zip(rows.column("job_id"), waits_s, strict=True)
+    lost_s = rows.column("wasted_node_seconds")
+    lost = zip(rows.column("job_id"), lost_s, strict=True)
     return {
+        "lost_h": {str(name): float(s) / 3600 for name, s in lost if s > 0},
         "waits_s": {str(name): float(wait) for name, wait in waits if not math.isnan(wait)},
         "useful": platform.useful / platform.total,
     }
@@ -201,13 +205,18 @@ def with_fewer_nodes(
     rows = []
     for chosen in _nearest(ranked):
         for share in SHARES_OF_NODES:
-            nodes = max(1, math.floor(share * (chosen.of_nodes // cores_per_node)))
-            spec = ""
-            if chosen.places:
-                kept = _fewer(partitions_in_use(workload), share)
-                spec, nodes = _with(chosen.policy, kept[0]), kept[1]
+            kept, nodes = _fewer(_rows(chosen, workload, cores_per_node), share)
+            spec = _with(chosen.policy, kept)
             rows.append(msgspec.structs.replace(chosen, nodes=nodes * cores_per_node, spec=spec))
     return [row for row in dict.fromkeys(rows) if row.nodes < row.of_nodes]
+
+
+def _rows(chosen: Configuration, workload: Workload, cores: int) -> list[StatedPartition]:
+    """Return the partitions of a configuration. A pool of nodes is a single partition."""
+    if chosen.places:
+        return partitions_in_use(workload)
+    nodes = NodeSet.from_intervals([(0, chosen.of_nodes // cores - 1)])
+    return [StatedPartition("all", "", nodes, {}, True)]
 
 
 def _nearest(ranked: Sequence[tuple[CalibratedRun, Nearness]]) -> list[Configuration]:
@@ -237,37 +246,3 @@ def _fewer(rows: Sequence[StatedPartition], share: float) -> tuple[str, int]:
 
 def _with(policy: str, partitions: str) -> str:
     return f"{policy}{',' if ':' in policy else ':'}partitions={partitions}"
-
-
-class PartOfTrace(Trace, frozen=True, kw_only=True):
-    """The events of a file on the first nodes of a machine with ``of_nodes`` nodes."""
-
-    of_nodes: int
-
-    def events(
-        self,
-        n_nodes: int,
-        seed: int = 0,
-        horizon_s: float | None = None,
-        cores_per_node: int = 1,
-    ) -> Iterable[MachineEvent]:
-        """Return the events of the first ``n_nodes`` nodes as a list."""
-        events = super().events(self.of_nodes, seed, horizon_s, cores_per_node)
-        return list(_of_first(events, n_nodes))
-
-
-def _of_first(events: Iterable[MachineEvent], n_nodes: int) -> Iterator[MachineEvent]:
-    for event in events:
-        pairs = event.nodes.intervals.tolist()
-        nodes = NodeSet.from_intervals((a, min(b, n_nodes - 1)) for a, b in pairs if a < n_nodes)
-        if len(nodes):
-            yield msgspec.structs.replace(event, nodes=nodes)
-
-
-def on_nodes(scenario: Scenario, nodes: int, of_nodes: int) -> Scenario:
-    """Return a scenario on fewer nodes. Recorded failures of the other nodes are left out."""
-    failures = scenario.failures
-    if failures is not None and isinstance(failures.law, Trace) and nodes < of_nodes:
-        part = PartOfTrace(failures.law.file, failures.law.numbers, of_nodes=of_nodes)
-        failures = msgspec.structs.replace(failures, law=part)
-    return msgspec.structs.replace(scenario, nodes=nodes, failures=failures)

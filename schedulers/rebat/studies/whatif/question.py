@@ -342,6 +342,13 @@ FAILURES = 500
 """Number of failures in the time of the submissions, if the user sets no failures."""
 
 
+def with_stealing(policy: str) -> tuple[str, str]:
+    """Return a policy, and the same policy with node stealing (or EASY, if it already steals)."""
+    if "react=" in policy:
+        return policy, "easy"
+    return policy, f"{policy}{',' if ':' in policy else ':'}react=stealing"
+
+
 def started(
     workload: LoadedWorkload, name: str, options: ScenarioOptions, policies: Sequence[str]
 ) -> Question:

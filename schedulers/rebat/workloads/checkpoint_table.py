@@ -24,7 +24,6 @@ from rebat.core.table import distinct
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, parse_duration
 from rebat.models.checkpoint import PERIOD_FIELD, young_daly_period_s
-from rebat.runs.scenario import CheckpointModel
 
 NONE, YOUNG_DALY = "none", "young-daly"
 """Checkpoints of a site that need no table: no job writes checkpoints, or all jobs do."""
@@ -56,7 +55,14 @@ class CheckpointRow(NamedTuple):
         return matches
 
 
-def read_checkpoints(path: Path, usual: CheckpointModel) -> list[CheckpointRow]:
+class UsualCosts(NamedTuple):
+    """Times in seconds to write and to read a checkpoint, for rows without their own."""
+
+    cost_s: float = 300.0
+    recovery_s: float = 300.0
+
+
+def read_checkpoints(path: Path, usual: UsualCosts) -> list[CheckpointRow]:
     """Read the table. Empty costs are those of ``usual``."""
     with open_text(path, newline="") as file:
         reader = csv.DictReader(file, restval="")
@@ -67,13 +73,14 @@ def read_checkpoints(path: Path, usual: CheckpointModel) -> list[CheckpointRow]:
             problem = f"has the columns {', '.join(names) or 'of an empty file'}"
             expected = "period, and job, user or queue; optionally cost and recovery"
             raise InputError(problem, f"{path}:1", expected)
-        rows = [_row(fields, usual, f"{path}:{reader.line_num}") for fields in reader]
+        rows = [checkpoint_row(fields, usual, f"{path}:{reader.line_num}") for fields in reader]
     if not rows:
         raise InputError("has no row", str(path), "a row for each user or queue with checkpoints")
     return rows
 
 
-def _row(fields: dict[str, Any], usual: CheckpointModel, where: str) -> CheckpointRow:
+def checkpoint_row(fields: dict[str, Any], usual: UsualCosts, where: str) -> CheckpointRow:
+    """Return a row of the table from its cells."""
     if None in fields:
         raise InputError("has more fields than the header", where)
     cells = {name: text.strip() for name, text in fields.items()}

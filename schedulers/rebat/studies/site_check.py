@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a site states, and what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rebat.core.errors import InputError
+from rebat.core.formatting import counted
+from rebat.core.jobs import Workload
+from rebat.core.units import format_duration
+from rebat.models.failures.events import machine_mtbf_s
+from rebat.models.failures.recorded import Trace
+from rebat.policies.presets import Preset, scheduler
+from rebat.runs.staging import on_machine
+from rebat.studies.calibration.distance import read_waits
+from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
+from rebat.workloads.machine import names_in, partitions_in_use
+from rebat.workloads.site import Site, mtbf_of, read_site, site_jobs
+
+MISSING = {
+    "past": "past: 'rebat advise' cannot state what failures cost in the record",
+    "failures": "failures: 'rebat advise' needs them, or a law of failures (--law, --mtbf)",
+    "checkpoints": "checkpoints: simulations assume that no job writes checkpoints",
+    "price": "price: answers are in node-hours only",
+    "time_zone": "time_zone: dates are in UTC",
+}
+"""What is missing, by field."""
+
+
+class SiteFindings(NamedTuple):
+    """What a site states, by field, and sentences on what is missing."""
+
+    stated: dict[str, str]
+    missing: list[str]
+    next_step: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The findings as JSON values."""
+        return self._asdict()
+
+
+def checked_site(path: Path) -> SiteFindings:
+    """Read all files of a site, and return what they contain.
+
+    Raises
+    ------
+    InputError
+        If the site or one of its files is invalid, or if a file does not fit the others.
+    """
+    site = read_site(path)
+    workload = site_jobs(path, checkpoints=False)
+    stated = {
+        "title": site.title,
+        "jobs": f"{counted(len(workload.jobs), 'job')}, {counted(workload.n_nodes, 'node')}",
+        "past": _past(site, workload),
+        "failures": _failures(site, workload),
+        "policy": _policy(site, workload),
+        "partitions": _partitions(site, workload, path),
+        "checkpoints": _checkpoints(site, workload, path),
+        "price": f"{site.price.node_hour:g} {site.price.currency} per node-hour"
+        if site.price
+        else "",
+        "time zone": site.time_zone,
+    }
+    missing = [text for name, text in MISSING.items() if not getattr(site, name)]
+    ready = site.failures or "--mtbf TIME "
+    step = f"rebat advise {path} {'' if site.failures else ready}--out advice"
+    return SiteFindings({name: text for name, text in stated.items() if text}, missing, step)
+
+
+def _past(site: Site, workload: Workload) -> str:
+    folder = site.file("past")
+    if folder is None:
+        return ""
+    waits = read_waits(folder, workload)
+    return f"{counted(len(waits.ids), 'recorded wait')} after the first twentieth of the record"
+
+
+def _failures(site: Site, workload: Workload) -> str:
+    file = site.file("failures")
+    if file is None:
+        return ""
+    events = list(Trace(str(file)).events(workload.n_nodes))
+    n = sum(not event.available for event in events)
+    mtbf_s = machine_mtbf_s(events)
+    mtbf = f", MTBF of the machine {format_duration(mtbf_s)}" if mtbf_s else ""
+    return f"{counted(n, 'failure')}{mtbf}"
+
+
+def _policy(site: Site, workload: Workload) -> str:
+    try:
+        chosen = scheduler(site.scheduler.policy)
+    except InputError as error:
+        raise error.at("scheduler: policy") from None
+    if isinstance(chosen, Preset):
+        placed = on_machine(chosen, workload, workload.n_nodes)
+        placed.partitions(workload.n_nodes, 1)
+    return site.scheduler.policy
+
+
+def _partitions(site: Site, workload: Workload, path: Path) -> str:
+    if isinstance(site.partitions, dict) and (workload.machine or {}).get("nodes"):
+        known = set(names_in((workload.machine or {})["nodes"]))
+        for name, row in site.partitions.items():
+            listed = names_in(row.nodes)
+            if not listed or set(listed) - known:
+                problem = f"contains {min(set(listed) - known, default=repr(row.nodes))}"
+                expected = "names of nodes of the workload, like n[1-8]"
+                raise InputError(problem, f"{path}: partitions: {name}: nodes", expected)
+    if site.partitions == "none":
+        return "none: a job can start on any nodes"
+    rows = partitions_in_use(workload)
+    return ", ".join(f"{row} {counted(row.nodes.size, 'node')}" for row in rows)
+
+
+def _checkpoints(site: Site, workload: Workload, path: Path) -> str:
+    if not site.checkpoints:
+        return ""
+    try:
+        rows = site.rows(UsualCosts())
+    except InputError as error:
+        raise error.at(str(path)) from None
+    mtbf_s = mtbf_of(site, workload.n_nodes)
+    count = with_checkpoints_of(workload, rows, workload.n_nodes, mtbf_s)[1]
+    return f"{counted(count, 'job')} of {len(workload.jobs)}"
