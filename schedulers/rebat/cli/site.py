@@ -48,15 +48,15 @@ def check(file: File, *, as_json: Json = False) -> None:
 
     if not file.is_file():
         raise InputError("does not exist", str(file), "a site.toml of 'rebat calibrate'")
-    found = checked_site(Path(file))
+    site = checked_site(Path(file))
     if as_json:
-        print_json(found.record, "nothing else is written")
+        print_json(site.record, "nothing else is written")
         return
-    for name, text in found.stated.items():
+    for name, text in site.stated.items():
         click.echo(f"{name:<12} {text}")
-    for text in found.missing:
+    for text in site.missing:
         click.echo(f"missing: {text}")
-    click.echo(f"next: {found.next_step}")
+    click.echo(f"next: {site.next_step}")
 
 
 site = group("site", "Check the file that describes a cluster for all other commands.", check)

@@ -248,7 +248,7 @@ class View:
         has: Callable[[str], bool],
         adapted: Callable[[Attempt], Attempt],
     ) -> PartView:
-        """Return a view of some nodes and of some jobs, as if they were a machine of their own."""
+        """Return a view of some nodes and of some jobs, as if they were a machine."""
         return PartView(self._state, self._registry, nodes, has, adapted)
 
 
@@ -339,13 +339,13 @@ class PartView(View):
     def seen(self, running: Running) -> Running:
         """Return a running attempt as the part shows it. The same attempt is the same object."""
         attempt_id = running.attempt.id
-        known = self._seen.get(attempt_id)
-        if known is None or known[0] is not running:
+        pair = self._seen.get(attempt_id)
+        if pair is None or pair[0] is not running:
             shown = Running(
                 self.adapted(running.attempt), running.start_us, self.numbered(running.nodes)
             )
-            known = self._seen[attempt_id] = running, shown
-        return known[1]
+            pair = self._seen[attempt_id] = running, shown
+        return pair[1]
 
     def shows(self, attempt_id: str) -> bool:
         """Return whether the part has shown a running attempt that has not ended."""

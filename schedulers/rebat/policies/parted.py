@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plannings and reactions on each partition of a machine.
 
-Partitions that share no nodes are independent: a partition is planned like a machine of its own,
+Partitions that share no nodes are independent: a partition is planned like a separate machine,
 and only when something in it changes. Partitions that share nodes are one group, with one plan. A
 reaction, for example node stealing, acts on the jobs and nodes of one partition at a time.
 """
@@ -47,7 +47,7 @@ from rebat.policies.queue_order import QUEUE_ORDERS
 
 
 class Part(msgspec.Struct):
-    """Partitions as a machine of their own: a group of partitions, or one of a group."""
+    """Partitions as a separate machine: a group of partitions, or one of a group."""
 
     partitions: list[Partition]
     nodes: NodeSet
@@ -137,7 +137,7 @@ class Parts:
         context = msgspec.structs.replace(self._make_context(), n_spares=n_spares)
         if rows[0].order and len({row.order for row in rows}) == 1:
             context = msgspec.structs.replace(context, order=QUEUE_ORDERS[rows[0].order])
-        if len({(row.nodes.intervals.tobytes(), row.tier, row.order) for row in rows}) > 1:
+        if differ(rows):
             context = self._shared(part, rows, of, context)
         return Part(rows, nodes, part, context, of)
 
@@ -149,15 +149,7 @@ class Parts:
         context: Context,
     ) -> Context:
         """Return the context of a group of partitions that share nodes."""
-        names, expected = " and ".join(row.name for row in rows), "partitions that share no nodes"
-        if context.n_spares or context.flexible:
-            what = "spare nodes" if context.n_spares else "a planning that changes sizes of jobs"
-            raise InputError(f"{what} with partitions {names}, which share nodes", "", expected)
-        if not context.placement.alike:
-            raise InputError(
-                f"a placement other than any or named with partitions {names}, which share nodes",
-                expected=expected,
-            )
+        check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
         numbered = [(row, part.numbered(row.nodes)) for row in rows]
         placement = msgspec.structs.replace(
             context.placement, fused=lambda machine: CellPlan(machine, numbered, of)
@@ -180,6 +172,28 @@ class Parts:
         """Return why the limits of its partition exclude an attempt, or an empty text."""
         partition = self.partition_of(view, attempt.job_id)
         return partition.refuses(attempt.n_nodes, partition.adapted(attempt).walltime_us)
+
+
+def differ(rows: Sequence[Partition]) -> bool:
+    """Return whether partitions need a plan of cells: they differ in nodes, tier or order."""
+    return len({(row.nodes.intervals.tobytes(), row.tier, row.order) for row in rows}) > 1
+
+
+def check_shared(rows: Sequence[Partition], n_spares: int, flexible: bool, alike: bool) -> None:
+    """Raise InputError if partitions cannot share nodes.
+
+    ``flexible`` states whether the planning changes sizes of jobs, and ``alike`` whether all free
+    nodes are equally suitable for the placement.
+    """
+    reasons = {
+        "spare nodes": n_spares > 0,
+        "a planning that changes sizes of jobs": flexible,
+        "a placement other than any or named": not alike,
+    }
+    if problem := next((name for name, applies in reasons.items() if applies), ""):
+        names = " and ".join(row.name for row in rows)
+        problem = f"{problem} with partitions {names}, which share nodes"
+        raise InputError(problem, expected="partitions that share no nodes")
 
 
 class Parted(Planning):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from rebat.contract import Policy
+from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
 from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
 from rebat.core.units import to_us
@@ -21,8 +22,8 @@ from rebat.policies.composition import Duty, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.guard import Guarded
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
-from rebat.policies.parted import InEach, Parted, Parts
-from rebat.policies.partitions import read_partitions
+from rebat.policies.parted import InEach, Parted, Parts, check_shared, differ
+from rebat.policies.partitions import groups_of_partitions, partitions_on, read_partitions
 from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import (
@@ -303,11 +304,29 @@ class Point(msgspec.Struct, frozen=True):
                 problem = f"{part.name} is not possible with placement {self.placement.name!r}"
                 expected = f"placement=any, named or cluster: {part.boxless}"
                 raise InputError(problem, expected=expected)
+        if self.parted and not isinstance(self.planning, FifoOptions):
+            self._check_partitions()
         if not self.placement.backwards and any(
             row.backwards for row in read_partitions(self.partitions)
         ):
             problem = f"reversed partitions are not possible with placement {self.placement.name!r}"
             raise InputError(problem, "axis partitions", "placement=cluster")
+
+    def _check_partitions(self) -> None:
+        """Raise InputError if the other parts do not support the partitions."""
+        placement = self.placement
+        alike = isinstance(placement, AnyOptions | NamedOptions)
+        if not (alike or isinstance(placement, ClusterOptions)):
+            problem = f"partitions are not possible with placement {placement.name!r}"
+            raise InputError(problem, "axis partitions", "placement=any, named or cluster")
+        try:
+            partitions = partitions_on(self.partitions, MAX_NODES, 1)
+        except InputError:  # a share may have no node on this machine
+            return
+        spares = sum(reaction.n_spares for reaction in self.reactions)
+        for group in groups_of_partitions(partitions):
+            if differ(group):
+                check_shared(group, spares, self.planning.malleability is not None, alike)
 
     def _check_pauses(self) -> None:
         """Raise InputError if the other parts do not support paused jobs."""

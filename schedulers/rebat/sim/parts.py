@@ -155,7 +155,7 @@ def _check(point: Point, groups: list[list[Partition]]) -> None:
         if len(alike) > 1 or (len(group) > 1 and (steals or limits)):
             raise Uncovered("partitions that share nodes")
         if any(row.order not in ("", point.common.order) for row in group):
-            raise Uncovered("partitions with orders of their own")
+            raise Uncovered("partitions with different queue orders")
 
 
 def _partitions_of(partitions: tuple[Partition, ...], workload: Workload) -> Ints:

@@ -27,6 +27,8 @@ from rebat.results.measures.jobs import class_name, size_classes
 from rebat.results.measures.nodetime import NodeIntervals, node_times
 from rebat.results.measures.timeline import CAUSES, Timeline, outages_of
 
+ATTEMPTS = "rebat_attempts.csv"
+
 HOUR_US = 3_600_000_000
 MONTH_H = 720.0
 """A month in hours: 30 days."""
@@ -135,7 +137,7 @@ def recorded_losses(
     """
     expected = "a folder of 'rebat workload import --schedule'"
     try:
-        (folder,) = run_folders(past, [RECORDED])
+        (folder,) = [past] if (past / ATTEMPTS).is_file() else run_folders(past, [RECORDED])
     except InputError:
         raise InputError("has no recorded schedule", str(past), expected) from None
     run = read_timeline(folder)

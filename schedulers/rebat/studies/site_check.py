@@ -16,8 +16,9 @@ from rebat.policies.presets import Preset, scheduler
 from rebat.runs.staging import on_machine
 from rebat.studies.calibration.distance import read_waits
 from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
+from rebat.workloads.load import load_workload
 from rebat.workloads.machine import names_in, partitions_in_use
-from rebat.workloads.site import Site, mtbf_of, read_site, site_jobs
+from rebat.workloads.site import Site, mtbf_of, read_site
 
 MISSING = {
     "past": "past: 'rebat advise' cannot state what failures cost in the record",
@@ -51,7 +52,7 @@ def checked_site(path: Path) -> SiteFindings:
         If the site or one of its files is invalid, or if a file does not fit the others.
     """
     site = read_site(path)
-    workload = site_jobs(path, checkpoints=False)
+    workload = load_workload(path, checkpoints=False)
     stated = {
         "title": site.title,
         "jobs": f"{counted(len(workload.jobs), 'job')}, {counted(workload.n_nodes, 'node')}",
@@ -60,15 +61,18 @@ def checked_site(path: Path) -> SiteFindings:
         "policy": _policy(site, workload),
         "partitions": _partitions(site, workload, path),
         "checkpoints": _checkpoints(site, workload, path),
-        "price": f"{site.price.node_hour:g} {site.price.currency} per node-hour"
-        if site.price
-        else "",
+        "price": _price(site),
         "time zone": site.time_zone,
     }
     missing = [text for name, text in MISSING.items() if not getattr(site, name)]
     ready = site.failures or "--mtbf TIME "
     step = f"rebat advise {path} {'' if site.failures else ready}--out advice"
     return SiteFindings({name: text for name, text in stated.items() if text}, missing, step)
+
+
+def _price(site: Site) -> str:
+    price = site.price
+    return f"{price.node_hour:g} {price.currency} per node-hour" if price else ""
 
 
 def _past(site: Site, workload: Workload) -> str:
@@ -103,11 +107,11 @@ def _policy(site: Site, workload: Workload) -> str:
 
 def _partitions(site: Site, workload: Workload, path: Path) -> str:
     if isinstance(site.partitions, dict) and (workload.machine or {}).get("nodes"):
-        known = set(names_in((workload.machine or {})["nodes"]))
+        names = set(names_in((workload.machine or {})["nodes"]))
         for name, row in site.partitions.items():
             listed = names_in(row.nodes)
-            if not listed or set(listed) - known:
-                problem = f"contains {min(set(listed) - known, default=repr(row.nodes))}"
+            if not listed or set(listed) - names:
+                problem = f"contains {min(set(listed) - names, default=repr(row.nodes))}"
                 expected = "names of nodes of the workload, like n[1-8]"
                 raise InputError(problem, f"{path}: partitions: {name}: nodes", expected)
     if site.partitions == "none":

@@ -89,7 +89,7 @@ def _read_site(path: Path, checkpoints: bool = True, **options: Any) -> Workload
     from rebat.workloads.site import site_jobs
 
     _check_no_options(path, options)
-    return site_jobs(path, checkpoints=checkpoints)
+    return site_jobs(path, load_workload, checkpoints=checkpoints)
 
 
 def _check_no_options(path: Path, options: dict[str, Any]) -> None:

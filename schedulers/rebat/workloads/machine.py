@@ -4,8 +4,8 @@
 A partition in the machine is either a list of node names, or an object with the fields of `FIELDS`
 and a list of node names: the field ``nodes`` contains the nodes that the batch system declares. The
 field ``seen``, and a list without an object, contain the nodes on which recorded jobs of the
-partition ran. Such a list may lack nodes. Partitions with common nodes in these lists therefore all
-get the nodes of the others.
+partition ran. These lists may lack nodes. Therefore, partitions with common nodes in these lists
+all get the nodes of the others.
 """
 
 from __future__ import annotations

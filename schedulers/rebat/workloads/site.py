@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,10 @@ def site_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def site_jobs(path: Path, *, checkpoints: bool = True) -> Workload:
+def site_jobs(
+    path: Path, load_workload: Callable[[Path], Workload], *, checkpoints: bool = True
+) -> Workload:
     """Return the workload of a site, with its checkpoints or without them."""
-    from rebat.workloads.load import load_workload
-
     site = read_site(path)
     file = site.file("jobs")
     assert file is not None

@@ -151,7 +151,7 @@ COMMENTS = {
     "time_zone": "of dates on pages",
     "partitions": "nodes in use; others are idle",
     "checkpoints": """\
-# Which jobs write checkpoints: rows, of which the first that describes a job counts.
+# Which jobs write checkpoints. The first row that describes a job counts.
 # [[checkpoints]]
 # user = "NAME"          # or queue = "NAME", job = "ID"
 # period = "1h"          # or "young-daly"

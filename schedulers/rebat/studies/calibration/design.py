@@ -205,8 +205,8 @@ def with_fewer_nodes(
     rows = []
     for chosen in _nearest(ranked):
         for share in SHARES_OF_NODES:
-            kept, nodes = _fewer(_rows(chosen, workload, cores_per_node), share)
-            spec = _with(chosen.policy, kept)
+            text, nodes = _fewer(_rows(chosen, workload, cores_per_node), share)
+            spec = _with(chosen.policy, text)
             rows.append(msgspec.structs.replace(chosen, nodes=nodes * cores_per_node, spec=spec))
     return [row for row in dict.fromkeys(rows) if row.nodes < row.of_nodes]
 
@@ -232,15 +232,15 @@ def _fewer(rows: Sequence[StatedPartition], share: float) -> tuple[str, int]:
     Partitions that share nodes keep the nodes with the lowest numbers of all of them.
     """
     sets = [Partition(row.name, row.nodes) for row in rows]
-    kept, texts = dict[str, NodeSet](), []
+    lowest_of, texts = dict[str, NodeSet](), []
     for group in groups_of_partitions(sets):
         nodes = nodes_of_all(group)
         lowest = nodes.first(max(1, math.floor(share * nodes.size)))
-        kept |= {row.name: lowest for row in group}
+        lowest_of |= {row.name: lowest for row in group}
     for row in rows:
-        nodes = row.nodes.where(kept[row.name].mask(int(row.nodes.intervals[-1, 1]) + 1))
+        nodes = row.nodes.where(lowest_of[row.name].mask(int(row.nodes.intervals[-1, 1]) + 1))
         texts.append(partition_text(row.name, nodes, row.words))
-    total = nodes_of_all(Partition(name, nodes) for name, nodes in kept.items()).size
+    total = nodes_of_all(Partition(name, nodes) for name, nodes in lowest_of.items()).size
     return "+".join(texts), total
 
 

@@ -231,11 +231,11 @@ def unexplained(
     rows = []
     for kind, names in labels.items():
         column = np.array(names, dtype=object)
-        found = [*_groups_of(kind, column, recorded.wait_s, simulated_s)]
-        total = sum(row.share for row in found)
+        of_kind = [*_groups_of(kind, column, recorded.wait_s, simulated_s)]
+        total = sum(row.share for row in of_kind)
         rows += [
             msgspec.structs.replace(row, share=row.share / total if total else 0.0)
-            for row in sorted(found, key=lambda row: -row.share)
+            for row in sorted(of_kind, key=lambda row: -row.share)
         ]
     return rows
 
@@ -350,9 +350,9 @@ def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
     submit_s, start_s, size = (_numbers(rows, column, started) for column in numbers)
     ids = np.array(rows.names("job_id"), dtype=object)[started]
     owners = {job.id: traits_of(job.extra) for job in workload.jobs}
-    known = [owners.get(name, USUAL) for name in ids.tolist()]
+    traits = [owners.get(name, USUAL) for name in ids.tolist()]
     queues, users = (
-        np.array([*(getattr(each, name) for each in known), ""], dtype=object)[:-1]
+        np.array([*(getattr(each, name) for each in traits), ""], dtype=object)[:-1]
         for name in ("queue", "user")
     )
     sizes = size.astype(np.int64)
