@@ -38,7 +38,14 @@ def advise(
     choices: Annotated[
         Values,
         options_of(
-            advised_site, "policy", "past", "checkpoints", "minutes", "most_seeds", "workers"
+            advised_site,
+            "policy",
+            "past",
+            "checkpoints",
+            "minutes",
+            "most_seeds",
+            "workers",
+            "anonymous",
         ),
     ],
     as_json: Annotated[bool, "--json", "Print advice.json instead of sentences."] = False,
@@ -60,19 +67,18 @@ def advise(
       rebat advise jobs.json --past past --failures site.events --minutes 10 --out advice
     """
     from rebat.api.checks import check_options
+    from rebat.api.site import failures_of, site_in
     from rebat.api.workloads import load_workload
     from rebat.runs.scenario import ScenarioOptions
-    from rebat.studies.advice.advised import RECORD, advised
+    from rebat.studies.advice.advised import RECORD, SUMMARY, SUMMARY_PDF, advised
 
-    options = ScenarioOptions(**scenario, checkpoint="young-daly")
+    site = site_in(workload)
+    options = failures_of(site, ScenarioOptions(**scenario, checkpoint="young-daly"))
     check_options(options, used_options())
-    advice = advised(
-        load_workload(workload),
-        options,
-        **choices,
-        out=out,
-    )
-    text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\npage: {advice.page}"
+    jobs = load_workload(workload, **({} if site is None else {"checkpoints": False}))
+    advice = advised(jobs, options, **choices, out=out, site=site)
+    pages = f"page: {advice.page}\nnext: {out / SUMMARY} and {out / SUMMARY_PDF} are one page each"
+    text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\n{pages}"
     print_result(text, saved=f"the page is {advice.page}")
 
 

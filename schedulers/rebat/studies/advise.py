@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 def advise(
     workload: Workload | str | Path,
     *,
-    failures: Failures,
+    failures: Failures | None = None,
     policy: Annotated[
-        str,
+        str | None,
         "-p",
         "--policy",
-        "Policy that is most similar to the cluster's current scheduler.",
+        "Policy that is most similar to the cluster's current scheduler (default: that of the "
+        "site, or easy).",
         extra(values="policy"),
-    ] = "easy",
+    ] = None,
     past: Annotated[
         str | Path | None,
         "Recorded schedule of these jobs, written by 'rebat workload import --schedule'. The work"
@@ -39,12 +40,13 @@ def advise(
         extra(file="folder"),
     ] = None,
     checkpoints: Annotated[
-        str | PathLike[str],
-        "Checkpoints that the jobs write today. none: no job. young-daly: all jobs, at their "
-        "Young/Daly periods. FILE: a CSV file with the columns user, queue or job, and period, "
-        "cost, recovery; jobs without a row write no checkpoints.",
+        str | PathLike[str] | None,
+        "Checkpoints that the jobs write today (default: those of the site, or none). none: no "
+        "job. young-daly: all jobs, at their Young/Daly periods. FILE: a CSV file with the "
+        "columns user, queue or job, and period, cost, recovery; jobs without a row write no "
+        "checkpoints.",
         extra(metavar="none|young-daly|FILE"),
-    ] = "none",
+    ] = None,
     minutes: Annotated[
         Annotated[float, Meta(gt=0)],
         "Maximum time for simulations. Seeds are added until the intervals are narrow, or until "
@@ -52,6 +54,11 @@ def advise(
     ] = 10.0,
     most_seeds: Annotated[Count, "--seeds", "Maximum number of seeds."] = 30,
     workers: Annotated[Count | None, "Number of workers (default: one per core)."] = None,
+    anonymous: Annotated[
+        bool,
+        "Write numbers instead of the names of users. (The files of runs in OUT/runs still contain "
+        "the names.)",
+    ] = False,
     out: str | Path = "advice",
     **options: Any,
 ) -> Advice:
@@ -60,11 +67,12 @@ def advise(
     Parameters
     ----------
     workload : Workload, str or Path
-        The recorded jobs.
+        The recorded jobs, or a site (``site.toml``), which also states what is not given.
     failures : Failures
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     policy : str
-        The policy that represents the cluster's current scheduler.
+        The policy that represents the cluster's current scheduler (default: that of the site, or
+        ``"easy"``).
     past : str or Path, optional
         The recorded schedule of these jobs, written by ``rebat workload import --schedule``. The
         recorded losses are computed from it.
@@ -79,6 +87,8 @@ def advise(
         Maximum number of seeds.
     workers : int, optional
         Number of workers (default: one per core).
+    anonymous : bool
+        Whether pages and numbers contain numbers instead of the names of users.
     out : str or Path
         Folder of the page, the numbers and all runs. After an interruption, the same call continues
         the simulations.
@@ -93,24 +103,30 @@ def advise(
         If a run fails.
     """
     from rebat.api.run import scenario_options_of
+    from rebat.api.site import failures_of, site_in
     from rebat.api.workloads import as_file, load_workload
     from rebat.studies.advice.advised import advised
 
     if "checkpoint" in options:
         raise InputError("is not an option of advise", "checkpoint", "checkpoints=...")
+    site = site_in(workload)
     if isinstance(workload, Workload):
         loaded = as_file(workload, Path(out))
+    elif site is not None:
+        loaded = load_workload(workload, checkpoints=False)
     else:
         loaded = load_workload(workload)
     scenario = scenario_options_of(failures, {"checkpoint": "young-daly", **options})
     return advised(
         loaded,
-        scenario,
+        failures_of(site, scenario),
+        site=site,
         policy=policy,
         past=None if past is None else Path(past),
-        checkpoints=str(checkpoints),
+        checkpoints=None if checkpoints is None else str(checkpoints),
         minutes=minutes,
         most_seeds=most_seeds,
         workers=workers,
+        anonymous=anonymous,
         out=Path(out),
     )

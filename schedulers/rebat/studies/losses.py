@@ -113,7 +113,7 @@ def recorded_events(law: Law | None) -> DownEvents:
 
     def events(n_nodes: int, until_s: float) -> list[MachineEvent]:
         if isinstance(law, Trace):
-            return list(law.events(n_nodes, 0, until_s))
+            return list(law.events(n_nodes))
         if not isinstance(law, Recorded):
             return []
         in_order = msgspec.structs.replace(law, turn=False)

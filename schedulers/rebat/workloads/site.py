@@ -135,6 +135,11 @@ def read_site(path: Path) -> Site:
     return msgspec.structs.replace(site, folder=path.parent)
 
 
+def checkpoint_rows(path: Path, usual: UsualCosts) -> list[CheckpointRow]:
+    """Return the rows of a table of checkpoints, in a CSV file or in a site."""
+    return read_site(path).rows(usual) if path.suffix == ENDING else read_checkpoints(path, usual)
+
+
 def site_hash(path: Path) -> str:
     """Return a hash of a site and of all files that determine its workload."""
     site, digest = read_site(path), hashlib.sha256(path.read_bytes())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +15,7 @@ from rebat.api.workloads import LoadedWorkload
 from rebat.campaign.store import OVERVIEW
 from rebat.console.output import print_remarks
 from rebat.core.errors import InputError
-from rebat.core.files import write_text
+from rebat.core.files import write_bytes, write_text
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 from rebat.figures.charts import Panel, lines_svg, ratio_title, ratios_svg
@@ -33,6 +34,7 @@ from rebat.studies.advice.answers import (
     period_of,
     today_text,
 )
+from rebat.studies.advice.changed import changed_workloads
 from rebat.studies.advice.design import SPARES, AdvisedSite, period_text, site_of
 from rebat.studies.advice.evidence import (
     FLOW,
@@ -51,10 +53,15 @@ from rebat.studies.advice.evidence import (
     setting_of,
     simulated_losses,
 )
-from rebat.studies.losses import MONTH_H, RecordedLosses
+from rebat.studies.advice.summary import as_html, as_pdf, summary_of
+from rebat.studies.losses import MONTH_H, LostBy, RecordedLosses
 from rebat.workloads.checkpoint_table import NONE, YOUNG_DALY
+from rebat.workloads.site import Site
+
+Row = TypeVar("Row", LostBy, WorkOwner)
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
+SUMMARY, SUMMARY_PDF = "summary.html", "summary.pdf"
 """Files that an advice writes."""
 
 
@@ -104,43 +111,59 @@ def advised(
     workload: LoadedWorkload,
     options: ScenarioOptions,
     *,
-    policy: str,
+    policy: str | None,
     past: Path | None,
-    checkpoints: str,
+    checkpoints: str | None,
     minutes: float,
     most_seeds: int,
     workers: int | None,
     out: Path,
+    site: Site | None = None,
+    anonymous: bool = False,
 ) -> Advice:
-    """Simulate, answer, and write the page and the numbers to ``out``."""
+    """Simulate, answer, and write the page and the numbers to ``out``.
+
+    A site states the policy, the recorded schedule and the checkpoints that are not given. With
+    ``anonymous``, pages and numbers contain no names of users.
+    """
+    policy = policy or (site.scheduler.policy if site else "easy")
+    past = past or (site.file("past") if site else None)
+    if checkpoints is None:
+        checkpoints = str(workload.origin.file) if site and site.checkpoints else NONE
     if minutes <= 0:
         raise InputError(f"is {minutes:g}", "minutes", "more than 0")
     check_without_checkpoints(workload)
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
-    site = site_of(workload, policy, options, checkpoints=checkpoints, past=past, folder=out)
+    cluster = site_of(workload, policy, options, checkpoints=checkpoints, past=past, folder=out)
+    cluster = msgspec.structs.replace(cluster, changed=changed_workloads(cluster, out))
     print_remarks([*of_findings(workload), *of_partitions(workload)])
     if options.mtbf_s is None:
-        _note_end(site)
-    evidence = gather(site, out, minutes, most_seeds, workers)
-    print_remarks(notes_on_waits(site, evidence.runs))
-    owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))
-    answered = answers(site, evidence, owners)
-    report = report_of(site, evidence, answered, owners)
+        _note_end(cluster)
+    evidence = gather(cluster, out, minutes, most_seeds, workers)
+    print_remarks(notes_on_waits(cluster, evidence.runs))
+    owners = owners_of(cluster, out, range(min(evidence.n_seeds, FEWEST)))
+    if anonymous:
+        cluster, owners = without_names(cluster, owners)
+    answered = answers(cluster, evidence, owners)
+    report = report_of(cluster, evidence, answered, owners)
     write_text(out / PAGE, html(report))
     write_text(out / TEXT, markdown(report))
+    summary = summary_of(cluster, evidence, assumptions(cluster), site)
+    write_text(out / SUMMARY, as_html(summary))
+    write_bytes(out / SUMMARY_PDF, [as_pdf(summary)])
     advice = Advice(
         workload=workload.name,
         sha256=workload.sha256,
-        nodes=site.n_nodes,
+        nodes=cluster.n_nodes,
         policy=policy,
-        mtbf_s=site.mtbf_s,
+        mtbf_s=cluster.mtbf_s,
         seeds=evidence.n_seeds,
         runs=evidence.n_runs,
         checkpoints=checkpoints,
-        recorded=site.recorded,
+        recorded=cluster.recorded,
         answers=answered,
-        assumed=assumptions(site),
+        assumed=assumptions(cluster),
         page=out / PAGE,
     )
     record = {
@@ -150,6 +173,25 @@ def advised(
     }
     write_text(out / RECORD, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
     return advice
+
+
+def without_names(
+    site: AdvisedSite, owners: Sequence[WorkOwner]
+) -> tuple[AdvisedSite, list[WorkOwner]]:
+    """Replace the names of users by numbers."""
+    groups = site.recorded.groups if site.recorded else []
+    names = [group.name for group in groups if group.kind == "user"]
+    names += [owner.name for owner in owners if owner.kind == "user"]
+    numbers = {name: str(i) for i, name in enumerate(dict.fromkeys(names), start=1)}
+
+    def renamed(rows: Sequence[Row]) -> list[Row]:
+        return [
+            msgspec.structs.replace(row, name=numbers[row.name]) if row.kind == "user" else row
+            for row in rows
+        ]
+
+    recorded = site.recorded and msgspec.structs.replace(site.recorded, groups=renamed(groups))
+    return msgspec.structs.replace(site, recorded=recorded), renamed(owners)
 
 
 def _note_end(site: AdvisedSite) -> None:

@@ -27,9 +27,9 @@ from rebat.workloads.checkpoint_table import (
     NONE,
     YOUNG_DALY,
     UsualCosts,
-    read_checkpoints,
     with_checkpoints_of,
 )
+from rebat.workloads.site import checkpoint_rows
 
 RULES: dict[str, str] = {
     "easy": "EASY backfilling",
@@ -89,6 +89,8 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
         Number of jobs with checkpoints in the table.
     recorded
         What failures cost in the recorded schedule, or None if there is no recorded schedule.
+    changed
+        The jobs under changed assumptions, by the name of the grid (see `advice.changed`).
     """
 
     workload: LoadedWorkload
@@ -102,6 +104,15 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     today: LoadedWorkload | None = None
     n_checkpointed: int = 0
     recorded: RecordedLosses | None = None
+    changed: dict[str, LoadedWorkload] = {}
+
+    @property
+    def used(self) -> float:
+        """Share of the node time that attempts used in the record, or 0 if it is unknown."""
+        if self.recorded is None:
+            return 0.0
+        used_h = sum(group.used_h for group in self.recorded.groups if group.kind == "size")
+        return used_h / self.recorded.total_h
 
     @property
     def usual(self) -> CheckpointModel:
@@ -133,8 +144,8 @@ def today(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     """Yield today's policy under the failures of each seed, and once without failures."""
     failing = [scenario(site, seed) for seed in seeds]
     calm = msgspec.structs.replace(failing[0], failures=None)
-    yield _spec(site, TODAY, site.policy, calm)
-    yield from (_spec(site, TODAY, site.policy, failed) for failed in failing)
+    yield spec_of(site, TODAY, site.policy, calm)
+    yield from (spec_of(site, TODAY, site.policy, failed) for failed in failing)
 
 
 def _assumed(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
@@ -147,7 +158,7 @@ def _assumed(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
 def _other_rules(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
         failing = scenario(site, seed)
-        yield from (_spec(site, OTHER_RULES, policy, failing) for policy in site.rules)
+        yield from (spec_of(site, OTHER_RULES, policy, failing) for policy in site.rules)
 
 
 def _spares(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
@@ -155,7 +166,7 @@ def _spares(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
         failing = scenario(site, seed)
         for count in site.spares:
             policy = with_options(site.policy, react="replacement", spares=count)
-            yield _spec(site, SPARES, policy, failing)
+            yield spec_of(site, SPARES, policy, failing)
 
 
 def _periods(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
@@ -174,7 +185,7 @@ def _fitted(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
         assert failing.failures is not None
         failures = msgspec.structs.replace(failing.failures, law=site.fitted)
         drawn = msgspec.structs.replace(failing, failures=failures)
-        yield from (_spec(site, FITTED, policy, drawn) for policy in site.rules)
+        yield from (spec_of(site, FITTED, policy, drawn) for policy in site.rules)
 
 
 GRIDS = (today, _assumed, _other_rules, _spares, _periods, _fitted)
@@ -201,7 +212,7 @@ def with_options(policy: str, **options: object) -> str:
     return f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
 
 
-def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:
+def spec_of(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:
     """Return a run with the checkpoints of today."""
     return RunSpec(
         grid=grid,
@@ -216,7 +227,7 @@ def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> Ru
 def _of_all(site: AdvisedSite, grid: str, seed: int, model: CheckpointModel | None) -> RunSpec:
     """Return a run of today's policy in which all jobs write the same kind of checkpoints."""
     conditions = _with_model(scenario(site, seed), model)
-    spec = _spec(site, grid, site.policy, conditions)
+    spec = spec_of(site, grid, site.policy, conditions)
     return msgspec.structs.replace(spec, source=site.workload.origin)
 
 
@@ -294,13 +305,13 @@ def site_of(
     )
     if checkpoints not in (NONE, YOUNG_DALY):
         usual = UsualCosts(site.usual.cost_s, site.usual.recovery_s)
-        rows = read_checkpoints(Path(checkpoints), usual)
+        rows = checkpoint_rows(Path(checkpoints), usual)
         today, count = with_checkpoints_of(workload, rows, n_nodes, mtbf_s)
         site = msgspec.structs.replace(site, today=as_file(today, folder), n_checkpointed=count)
     if past is None:
         return site
     recorded = recorded_losses(past, workload, recorded_events(law), site.today)
-    return msgspec.structs.replace(site, recorded=recorded)
+    return msgspec.structs.replace(site, recorded=msgspec.structs.replace(recorded, by_job={}))
 
 
 def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:

@@ -31,6 +31,7 @@ from rebat.results.intervals import (
 )
 from rebat.runs.simulating import units
 from rebat.runs.unit import RunSpec
+from rebat.studies.advice.changed import changes
 from rebat.studies.advice.design import (
     ASSUMED,
     FACTORS,
@@ -330,7 +331,10 @@ def _perform(
 
     The first `FEWEST` runs of today's policy keep their files, which contain users and queues.
     """
-    with_files, campaign = _campaign(today(site, seeds[:FEWEST])), _campaign(specs(site, seeds))
+    with_files, campaign = (
+        _campaign(today(site, seeds[:FEWEST])),
+        _campaign([*specs(site, seeds), *changes(site, seeds)]),
+    )
     before = Store(folder).status(campaign.units)
     run_campaign(with_files, folder, workers=workers, keep_runs=True)
     with campaign_bar() as on_progress:
