@@ -35,6 +35,7 @@ class SiteJob:
     wall: int
     ended: int = 0
     first_start: int | None = None
+    period: int = PERIOD
 
 
 @dataclass
@@ -117,9 +118,9 @@ def made_failures(
     return sorted(rows, key=lambda row: row[1])
 
 
-def saved_in(ran: int, checkpoints: bool) -> int:
+def saved_in(job: SiteJob, ran: int, checkpoints: bool) -> int:
     """Return the work until the last complete checkpoint of an attempt that ran for some time."""
-    return ran // (PERIOD + COST) * (PERIOD + COST) if checkpoints else 0
+    return ran // (job.period + COST) * (job.period + COST) if checkpoints else 0
 
 
 def played(
@@ -128,9 +129,21 @@ def played(
     *,
     checkpointing: tuple[str, ...] = tuple(CHECKPOINTING),
     shortest: bool = False,
+    mtbf_s: float = 0.0,
 ) -> SiteTruth:
-    """Schedule all partitions with EASY backfilling, and return what happened."""
+    """Schedule all partitions with EASY backfilling, and return what happened.
+
+    With ``mtbf_s`` of the machine, jobs write checkpoints by Young's formula, and run longer by
+    the time to write them. Otherwise, the run times of jobs contain their checkpoints.
+    """
     truth = SiteTruth(jobs, failures=failures)
+    for job in jobs:
+        job.period = PERIOD
+        if mtbf_s:
+            n_nodes = max(end for _, end in PARTITIONS.values())
+            job.period = int(math.sqrt(2 * COST * mtbf_s * n_nodes / job.nodes))
+            longer = job.run // job.period * COST
+            job.run, job.wall = job.run + longer, job.wall + longer
     for partition, (first, end) in PARTITIONS.items():
         own = [job for job in jobs if job.partition == partition]
         downs = [row for row in failures if first <= row[0] < end]
@@ -194,7 +207,7 @@ def _played(jobs, downs, first, end, checkpointing, shortest) -> list[SiteAttemp
             running.remove(a)
             a.end, a.state = now, "NODE_FAIL"
             ran = max(0, now - a.start - a.recovery)
-            a.saved = saved_in(ran, a.job.user in checkpointing)
+            a.saved = saved_in(a.job, ran, a.job.user in checkpointing)
             done.append(a)
             free.update(n for n in a.nodes if n not in down_now)
             recovery = RECOVERY if a.job.user in checkpointing else 0

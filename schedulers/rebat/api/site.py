@@ -24,8 +24,18 @@ def site_in(workload: Any) -> Site | None:
 
 
 def policies_of(site: Site | None, policies: Sequence[Any]) -> Sequence[Any]:
-    """Return the policies. If there are none, return that of the site."""
-    return policies if policies or site is None else (site.scheduler.policy,)
+    """Return the policies. If there are none, return that of the site.
+
+    Raises
+    ------
+    InputError
+        If there is neither a policy nor a site.
+    """
+    if policies:
+        return policies
+    if site is None:
+        raise InputError("is missing", "--policy", "a name from 'rebat policies', or a site.toml")
+    return (site.scheduler.policy,)
 
 
 def failures_of(

@@ -36,9 +36,9 @@ def run(
         tuple[str, ...],
         "-p",
         "--policy",
-        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies under the same failures.",
+        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS (default: that of a site). Repeat the option to compare policies under the same failures.",
         extra(values="policy"),
-    ],
+    ] = (),
     scenario: Annotated[Values, scenario_options("failures", *LAW, "seed")],
     seeds: SeedOptions,
     others: Annotated[

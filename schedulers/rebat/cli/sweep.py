@@ -26,9 +26,9 @@ def sweep(
         tuple[str, ...],
         "-p",
         "--policy",
-        "Policy to simulate, as in 'rebat run'; repeat the option.",
+        "Policy to simulate, as in 'rebat run' (default: that of a site); repeat the option.",
         extra(values="policy"),
-    ],
+    ] = (),
     scenario: Annotated[Values, scenario_options("failures", *LAW)],
     others: Annotated[Values, scenario_options("horizon", "begin", *PREPARATION, *RUN)],
     seeds: Annotated[
