@@ -36,7 +36,7 @@ def test_failures_lists_each_option() -> None:
 def test_advise_lists_its_options() -> None:
     listed = parameters(rebat.advise)
     assert {"checkpoint_cost", "recovery_cost", "nodes", "cores_per_node"} <= listed.keys()
-    assert listed["checkpoints"].default == "none" and "checkpoint" not in listed
+    assert listed["checkpoints"].default is None and "checkpoint" not in listed
 
 
 def test_a_sweep_accepts_what_it_lists() -> None:

@@ -137,6 +137,7 @@ ELSEWHERE = {
 NO_TABLE = {
     "makespan": "prints CSV; with -o, a sentence",
     "view": "a page",
+    "site check": "sentences",
     "export": "the name of its file",
     "sweep": "a sentence; its table is a file",
     "whatif": "the address of its page",

@@ -101,7 +101,7 @@ def arguments_of(options: ScenarioOptions, over: Mapping[str, list[Any]]) -> dic
                 for field in structs.fields(law)
                 if getattr(law, field.name) != field.default
             }
-        for name in law.paths:
+        for name in filter(chosen.get, law.paths):
             chosen[name] = str(Path(chosen[name]).absolute())
     names = {
         "horizon": "horizon", "begin": "begin", "failure_group": "group", "cascade": "cascade",

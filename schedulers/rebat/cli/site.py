@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from rebat.cli.command import command, group
-from rebat.cli.options import File, Json, print_json
+from rebat.cli.options import File
 from rebat.core.errors import InputError
 
 
 @command()
-def check(file: File, *, as_json: Json = False) -> None:
+def check(file: File) -> None:
     """Check a site, and print what it states and what is missing.
 
     FILE is a site.toml, as 'rebat calibrate --out' writes it. 'rebat run', 'rebat advise', 'rebat
@@ -49,9 +49,6 @@ def check(file: File, *, as_json: Json = False) -> None:
     if not file.is_file():
         raise InputError("does not exist", str(file), "a site.toml of 'rebat calibrate'")
     site = checked_site(Path(file))
-    if as_json:
-        print_json(site.record, "nothing else is written")
-        return
     for name, text in site.stated.items():
         click.echo(f"{name:<12} {text}")
     for text in site.missing:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
@@ -36,11 +36,6 @@ class SiteFindings(NamedTuple):
     stated: dict[str, str]
     missing: list[str]
     next_step: str
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The findings as JSON values."""
-        return self._asdict()
 
 
 def checked_site(path: Path) -> SiteFindings:
