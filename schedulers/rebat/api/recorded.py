@@ -14,7 +14,7 @@ from rebat.core.formatting import counted
 from rebat.results.files.run_folder import RECORDED, RecordSource
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
 from rebat.runs.single import PolicyRuns
-from rebat.workloads.machine import node_list
+from rebat.workloads.machine import machine_facts
 from rebat.workloads.recorded import RecordedSchedule, counted_attempts
 
 
@@ -78,13 +78,13 @@ def _of_shared(count: int) -> list[str]:
 
 def _provenance(schedule: RecordedSchedule, source: RecordSource, workload: Path) -> dict[str, Any]:
     notes = schedule.workload.notes
-    names = node_list(schedule.workload, schedule.workload.n_nodes)
+    machine = machine_facts(schedule.workload, schedule.workload.n_nodes)
     return {
         "workload": {
             "file": workload.name,
             "jobs": len(schedule.workload.jobs),
             **({"notes": notes} if notes else {}),
-            **({"nodes": names} if names else {}),
+            **machine,
         },
         "options": {
             "nodes": schedule.workload.n_nodes,

@@ -34,6 +34,7 @@ from rebat.api.provenance import (
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash, located
 from rebat.core.folders import MANIFEST, listed
+from rebat.workloads.load import workload_hash
 
 _SHIPPED = {
     WORKLOAD: ("workloads", ".json"),
@@ -148,7 +149,7 @@ def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[Fou
     by_hash: dict[str, Path] | None = None
     for row in recorded:
         path = _at_recorded_path(row)
-        if path is not None and file_hash(path) == row.sha256:
+        if path is not None and _hash_of(path) == row.sha256:
             yield FoundInput(row, path, False)
             continue
         if folder is not None and by_hash is None:
@@ -160,6 +161,14 @@ def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[Fou
             raise InputError("no such file", row.file, expected)
         else:
             yield FoundInput(row, path, False, f"input {row.file} has changed")
+
+
+def _hash_of(path: Path) -> str:
+    """Return the hash of a file, or of a site with all its files."""
+    try:
+        return workload_hash(path)
+    except InputError:
+        return file_hash(path)
 
 
 def _at_recorded_path(row: InputFile) -> Path | None:
@@ -179,7 +188,7 @@ def _at_recorded_path(row: InputFile) -> Path | None:
 def _hashes(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise InputError("is not a folder", str(folder), "a folder with the inputs")
-    return {file_hash(path): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {_hash_of(path): path for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def _changed_versions(origin: RecordedOrigin) -> Iterator[str]:

@@ -47,7 +47,7 @@ from rebat.runs.scenario import OF_FAILURES, OPTIONS, Scenario, ScenarioOptions,
 from rebat.runs.seeds import SeedRuns, run_seeds
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
-from rebat.workloads.machine import names_in, node_list
+from rebat.workloads.machine import machine_facts, names_in
 from rebat.workloads.site import Site
 
 ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
@@ -246,14 +246,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def provenance(self) -> dict[str, Any]:
         """The workload with its hash, and all options."""
         jobs, notes = len(self.stage.workload.jobs), self.stage.workload.notes
-        names = node_list(self.workload, self.stage.n_nodes)
+        machine = machine_facts(self.workload, self.stage.n_nodes)
         return {
             "workload": {
                 "file": Path(self.workload.origin.file or "").name,
                 "sha256": self.workload.sha256,
                 "jobs": jobs,
                 **({"notes": notes} if notes else {}),
-                **({"nodes": names} if names else {}),
+                **machine,
             },
             "options": {
                 "nodes": self.stage.n_nodes,

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from rebat.cli.command import command
 from rebat.cli.options import AnyPath, File
 from rebat.core.errors import InputError
+
+RECORDED = "recorded"
 
 if TYPE_CHECKING:
     from rebat.results.measures.timeline import Timeline
@@ -49,8 +51,8 @@ def view(
     """
     from rebat.api.checks import error_at
     from rebat.core.files import write_text
-    from rebat.figures.explore.page import explorer_page
-    from rebat.results.files.run_folder import node_list_of, run_folders
+    from rebat.figures.explore.page import explorer_page, place_of
+    from rebat.results.files.run_folder import machine_of, run_folders, verdict_of
     from rebat.results.measures.summary import parse_window
     from rebat.workloads.machine import names_in
 
@@ -61,14 +63,30 @@ def view(
     timelines = _timelines(out, policies)
     with error_at("--window"):
         _check_window(span, timelines)
-    names = names_in(node_list_of(run_folders(out, policies)[0]))
-    stories = [_stories(folder) for folder in run_folders(out, policies)]
-    page = explorer_page(timelines, f"rebat: {out.resolve().name}", span, names, stories)
+    folders = run_folders(out, policies)
+    machine = machine_of(folders[0])
+    page = explorer_page(
+        timelines,
+        title_of(out, machine, [timeline.name for timeline in timelines]),
+        span,
+        names_in(machine.get("nodes")),
+        [_stories(folder) for folder in folders],
+        place_of(machine),
+        [f"{line.name}: {verdict_of(f)}" for line, f in zip(timelines, folders, strict=True)],
+    )
     file = html or Path(f"{out.resolve().name}.html")
     write_text(file, page)
     click.echo(f"{file}: {len(page.encode()) / 1e6:.1f} MB")
     if html is None and not no_browser:
         webbrowser.open(file.resolve().as_uri())
+
+
+def title_of(out: Path, machine: dict[str, Any], policies: list[str]) -> str:
+    """Return the title of the page: the workload of a record, or the folder."""
+    file = machine.get("file")
+    if policies != [RECORDED] or not isinstance(file, str):
+        return f"rebat: {out.resolve().name}"
+    return f"{file.removesuffix('.gz').rpartition('.')[0] or file}: the recorded schedule"
 
 
 def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:

@@ -37,6 +37,22 @@ def node_list(workload: Workload, n_nodes: int) -> str:
     return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
 
 
+def machine_facts(workload: Workload, n_nodes: int) -> dict[str, Any]:
+    """Return what a result records of the machine: names, time 0, time zone and partitions.
+
+    The dict is empty if there are not ``n_nodes`` names.
+    """
+    names, machine = node_list(workload, n_nodes), workload.machine or {}
+    if not names:
+        return {}
+    facts: dict[str, Any] = {
+        key: machine[key] for key in ("origin_s", "time_zone") if key in machine
+    }
+    rows = partitions_in_use(workload)
+    partitions = {row.name: str(row.nodes) for row in rows}
+    return {"nodes": names, **facts, **({"partitions": partitions} if rows else {})}
+
+
 def names_in(folded: Any) -> tuple[str, ...]:
     """Return the names in a list like ``n[001-003]``. Return an empty tuple if the list is invalid.
 

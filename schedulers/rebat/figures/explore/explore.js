@@ -5,7 +5,10 @@ const byId = (id) => document.getElementById(id);
 
 // ---- words ----------------------------------------------------------------------------------
 
-function clockTime(ms) { // 3 d 04:05:06
+let ORIGIN = null, ZONE = "UTC"; // time 0 in ms since 1970, if it is known
+
+function clockTime(ms) { // 3 d 04:05:06, or a date
+  if (ORIGIN !== null) return new Date(ORIGIN + ms).toLocaleString("sv-SE", { timeZone: ZONE });
   const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
   const clock = `${two(Math.floor(s / 3600) % 24)}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}`;
   return s >= 86400 ? `${Math.floor(s / 86400)} d ${clock}` : clock;
@@ -55,6 +58,7 @@ class Explorer {
     }
     HELD = rgb(data.heldColour);
     NODE_NAMES = data.nodeNames;
+    if (data.origin !== undefined) [ORIGIN, ZONE] = [data.origin, data.zone];
     const named = (name) => doc.get_model_by_name(name);
     this.runs = data.runs.map((run, k) => new Run(run, data.causes, named(`gantt${k}`)));
     this.series = ["busy", "queued", "free"].map((name) => [name, named(name)]);

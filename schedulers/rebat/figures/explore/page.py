@@ -6,9 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rebat.core.attempts import Cause
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
 from rebat.figures.canvas import policy_colours
 from rebat.figures.explore.data import first_difference, packed, page_data
 from rebat.figures.runs import CAUSE_COLOURS, HELD_COLOUR, legend_text
@@ -36,6 +39,8 @@ def explorer_page(
     window_us: tuple[int, int] | None = None,
     node_names: Sequence[str] = (),
     stories: Sequence[Mapping[str, str] | None] = (),
+    place: RecordedPlace | None = None,
+    verdicts: Sequence[str] = (),
 ) -> str:
     """Return an interactive page of runs. It needs no other file and no network.
 
@@ -50,6 +55,10 @@ def explorer_page(
     stories : sequence of mappings, optional
         For each run, the stories of jobs by id (see `results.explain`). If a run did not record its
         plans, its entry is None.
+    place : RecordedPlace, optional
+        Dates and partitions of the machine.
+    verdicts : sequence of str
+        Sentences below the title.
     """
     import jinja2
     from bokeh.embed import components
@@ -58,16 +67,21 @@ def explorer_page(
     difference = first_difference(timelines)
     data = page_data(timelines, window_us)
     data |= {"nodeNames": list(node_names), "difference": difference}
+    if place is not None and place.origin_s is not None:
+        data |= {"origin": round(place.origin_s * 1000), "zone": place.zone}
     for run, texts in zip(data["runs"], stories, strict=False):
         if texts is not None:
             run["stories"] = [texts[job] for job in run["jobs"]]
     colours = policy_colours([timeline.name for timeline in timelines])
     figures = _figures(data)
+    if place is not None:
+        _place(figures, place)
     script, places = _settled(*components(figures))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_asset("page.html")).render(
         title=title,
         compares=difference is not None,
+        verdicts=verdicts,
         runs=[
             (
                 run["name"],
@@ -89,6 +103,67 @@ def explorer_page(
         code="\n".join(map(_asset, SCRIPTS)),
     )
     return page
+
+
+class RecordedPlace(NamedTuple):
+    """Time 0 (seconds since 1970, or None), the time zone, and the nodes of each partition."""
+
+    origin_s: float | None
+    zone: str
+    partitions: dict[str, NodeSet]
+
+
+def place_of(machine: Mapping[str, Any]) -> RecordedPlace | None:
+    """Return the place that a result recorded (see `workloads.machine.machine_facts`)."""
+    origin_s, zone, rows = (machine.get(k) for k in ("origin_s", "time_zone", "partitions"))
+    try:
+        ZoneInfo(str(zone or "UTC"))
+        partitions = {str(n): NodeSet.parse(str(text)) for n, text in (rows or {}).items()}
+    except (InputError, ValueError, AttributeError, ZoneInfoNotFoundError):
+        return None
+    dated = isinstance(origin_s, int | float) and abs(origin_s) < 1e11
+    begin_s = float(origin_s or 0) if dated else None
+    if begin_s is None and not partitions:
+        return None
+    return RecordedPlace(begin_s, str(zone or "UTC"), partitions)
+
+
+def _place(figures: Mapping[str, Any], place: RecordedPlace) -> None:
+    """Write dates on the axes of time, and lines between partitions."""
+    from bokeh.models import CustomJSTickFormatter, Label, Span
+
+    for name, plot in figures.items():
+        if place.origin_s is not None:
+            plot.xaxis.formatter = CustomJSTickFormatter(
+                args={"origin": place.origin_s * 1000, "zone": place.zone}, code=_DATES
+            )
+        if not name.startswith("gantt"):
+            continue
+        for partition, nodes in place.partitions.items():
+            for first, _ in nodes.intervals.tolist():
+                line = {"line_color": "#222222", "line_alpha": 0.5, "line_dash": "dotted"}
+                plot.add_layout(Span(location=first - 0.5, dimension="width", **line))
+            plot.add_layout(
+                Label(
+                    x=4,
+                    x_units="screen",
+                    y=float(nodes.lowest),
+                    text=partition,
+                    text_font_size="10px",
+                    text_baseline="top",
+                    background_fill_color="white",
+                    background_fill_alpha=0.7,
+                )
+            )
+
+
+_DATES = """
+const date = new Date(origin + tick), time = { timeZone: zone, hour: "2-digit", minute: "2-digit" };
+const day = { timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit" };
+const clock = date.toLocaleTimeString("en-GB", time);
+return date.toLocaleDateString("sv-SE", day) + (clock === "00:00" ? "" : " " + clock);
+"""
+"""Formatter of dates on axes."""
 
 
 _IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bp\d{4,}\b")

@@ -84,13 +84,33 @@ def read_source(folder: Path) -> RecordSource:
         return SIMULATED
 
 
+def machine_of(folder: Path) -> dict[str, Any]:
+    """Return what a run recorded of its workload and machine (see `workloads.machine`)."""
+    workload = _readable_summary(folder).get("workload")
+    return workload if isinstance(workload, dict) else {}
+
+
+def verdict_of(folder: Path) -> str:
+    """Return a sentence on the most important metrics of a run, or an empty text."""
+    metrics = _readable_summary(folder).get("metrics")
+    try:
+        platform, all_jobs = metrics["platform"], metrics["jobs"]  # type: ignore[index]
+        used, lost_h = platform["useful"] / platform["total"], platform["waste_failure"] / 3600
+        failures = metrics["node_failures"]  # type: ignore[index]
+        return (
+            f"{all_jobs:,} jobs, {used:.1%} of the node time is useful work, {failures:,} failures "
+            f"of nodes destroyed {lost_h:,.0f} node-hours of work"
+        )
+    except (TypeError, KeyError, ValueError, ZeroDivisionError):
+        return ""
+
+
 def node_list_of(folder: Path) -> str:
     """Return the node names of the run in ``folder`` in compact form, like ``node[1-4]``.
 
     If the nodes have no names, return an empty string.
     """
-    workload = _readable_summary(folder).get("workload")
-    names = workload.get("nodes") if isinstance(workload, dict) else None
+    names = machine_of(folder).get("nodes")
     return names if isinstance(names, str) else ""
 
 
