@@ -206,6 +206,32 @@ def test_resizes_and_failures_of_groups_are_the_same_over_the_wire(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "policy",
+    ["easy-sfsj:partitions=a:0-63+b:64-127", "easy:partitions=a:0-79+b:40-127:2", "h213"],
+)
+def test_jobs_in_partitions_are_the_same_over_the_wire(inputs, policy, tmp_path) -> None:
+    """The last policy has its partitions from the recorded machine, which Batsim does not know."""
+    document = json.loads((inputs / "w.json").read_text())
+    for number, job in enumerate(document["jobs"]):
+        job["queue"], job["res"] = "ab"[number % 2], min(job["res"], 64)
+    parts = {"a": "n[1-64]", "b": "n[65-128]"}
+    document["machine"] = {"nodes": "n[1-128]", "partitions": parts}
+    (tmp_path / "w.json").write_text(json.dumps(document))
+    port, events = free_port(), str(inputs / "f.events")
+    named = policy if "partitions" in policy else f"{policy}:partitions=a:0-63+b:64-127"
+    serve = [*REBAT, "serve", "-p", named, "--endpoint", f"tcp://127.0.0.1:{port}"]
+    with process(*serve, "--timeout", "30s") as server:
+        simulate(tmp_path, port, tmp_path / "sim", "--events", events, *DYNAMIC)
+        server.communicate(timeout=30)
+        assert server.returncode == 0
+    main(["run", str(tmp_path / "w.json"), "-p", policy, "--failures", events, "--out",
+          str(tmp_path / "run")])  # fmt: skip
+    (expected,) = (tmp_path / "run").glob("*/jobs.csv")
+    assert own_rows(tmp_path / "sim_jobs.csv") == expected.read_bytes()
+
+
+@pytest.mark.slow
 def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
     port = free_port()
     with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
