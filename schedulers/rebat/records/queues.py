@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rebat.core.errors import InputError
-from rebat.core.units import format_duration
+from rebat.core.units import exact
 from rebat.records.hosts import check_list
 from rebat.records.sources import opened
 from rebat.records.values import duration_s
@@ -98,5 +98,5 @@ def _times(longest: str, default: str) -> dict[str, str]:
     for name, text in (("max_time", longest), ("default_time", default)):
         seconds = math.nan if text in ("", "NONE", "INFINITE") else duration_s(text)
         if seconds > 0 and math.isfinite(seconds):
-            row[name] = format_duration(seconds).replace(" ", "")
+            row[name] = exact(seconds).replace(" ", "")
     return row

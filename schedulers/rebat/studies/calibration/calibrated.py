@@ -25,7 +25,7 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
-from rebat.core.units import format_duration, to_s
+from rebat.core.units import exact, format_duration, to_s
 from rebat.figures.canvas import new_figure, policy_colours, svg_of
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.policies.partitions import PartitionText, read_partitions
@@ -195,7 +195,7 @@ def _site(
 def _site_partition(row: PartitionText, names: Sequence[str]) -> SitePartition:
     nodes, words = NodeSet.parse(row.nodes), row.options
     times = {
-        name.removesuffix("_us"): format_duration(to_s(words[name])).replace(" ", "")
+        name.removesuffix("_us"): exact(to_s(words[name])).replace(" ", "")
         for name in ("max_time_us", "default_time_us")
         if name in words
     }
