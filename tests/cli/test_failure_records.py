@@ -54,6 +54,7 @@ def test_import_says_what_became_of_every_line(table: Path, tmp_path: Path, caps
         f"{out}: 3 failures in 2 d from 2024-03-01 00:00:00",
         "  4 lines read, 4 used (kinds: 4 node)",
         "  4 node outages, 1 joined to others that overlap or touch",
+        f"next: rebat failures describe {out}",
     ]
     assert names.read_text() == "node,name\n0,a\n1,b\n"
     minute = 60 * 10**6
@@ -107,7 +108,7 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
     events.write_text("\n".join(["node,down,up", *rows]) + "\n")
     run("import", events, "-o", tmp_path / "rack.events")
     run("describe", tmp_path / "rack.events", "--nodes", "8")
-    told = capsys.readouterr().out.splitlines()[3:6]
+    told = capsys.readouterr().out.splitlines()[4:7]
     assert told == [
         "2 failures of the machine; 8 failures of single nodes, on 4 nodes",
         "MTBF of the machine          10 h (--mtbf; failures at the same time count once)",

@@ -146,6 +146,9 @@ def _import_jobs(
         click.echo(f"  {line}")
     if schedule:
         click.echo(f"{schedule}: the recorded schedule")
+        click.echo(f"next: rebat calibrate {out} {schedule} --out calibration")
+    else:
+        click.echo(f"next: rebat workload describe {out}")
 
 
 def _check_outputs(
@@ -304,6 +307,8 @@ def _import_failures(
     head = f"{out}: {failures_in(events)} from {time_zero(record, begin)}"
     for line in (head, *_record_lines(record), *left_out(record, events)):
         click.echo(line)
+    step = f"rebat calibrate {workload} PAST --failures {out} --out calibration"
+    click.echo(f"next: {step if workload else f'rebat failures describe {out}'}")
 
 
 def _machine_of(

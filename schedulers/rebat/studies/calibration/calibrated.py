@@ -132,6 +132,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         }
         near = self.verdict.nearest
         comments = COMMENTS | {
+            "partitions": "nodes in use; others are idle"
+            if isinstance(self.site.partitions, dict)
+            else "one pool of nodes is nearer to the record than its partitions",
             "policy": f"nearest to the record: distance {near.distance_text} ({near.grade})",
         }
         return write_site(msgspec.structs.replace(self.site, **names), comments)
@@ -149,7 +152,6 @@ COMMENTS = {
     "past": "the recorded schedule of these jobs",
     "failures": "from 'rebat failures import'",
     "time_zone": "of dates on pages",
-    "partitions": "nodes in use; others are idle",
     "checkpoints": """\
 # Which jobs write checkpoints. The first row that describes a job counts.
 # [[checkpoints]]

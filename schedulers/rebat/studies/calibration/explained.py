@@ -81,15 +81,17 @@ def sentence_on_losses(rows: Sequence[LostInBoth]) -> Iterator[str]:
     if not rows:
         return
     total = rows[0]
+    digits = 0 if max(total.recorded_h, total.simulated_h) >= 100 else 2
     text = (
-        f"Failures destroyed {total.recorded_h:,.0f} node-hours of work in the record, and "
-        f"{total.simulated_h:,.0f} in the nearest configuration"
+        f"Failures destroyed {total.recorded_h:,.{digits}f} node-hours of work in the record, and "
+        f"{total.simulated_h:,.{digits}f} in the nearest configuration"
     )
     if total.low is None or total.high is None:
         yield f"{text}."
         return
     change = total.simulated_h - total.recorded_h
-    text += f" (difference {change:+,.0f} [{total.low:+,.0f}, {total.high:+,.0f}])."
+    bounds = ", ".join(f"{bound:+z,.{digits}f}" for bound in (total.low, total.high))
+    text += f" (difference {change:+z,.{digits}f} [{bounds}])."
     if total.agrees:
         yield f"{text} The difference is not significant, so simulated losses can be believed."
     else:
