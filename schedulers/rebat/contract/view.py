@@ -355,6 +355,10 @@ class PartView(View):
         """Forget an attempt that has ended."""
         self._seen.pop(running.attempt.id, None)
 
+    def forget_all(self) -> None:
+        """Forget all running attempts."""
+        self._seen.clear()
+
     @property
     def n_nodes(self) -> int:
         return self._part.size

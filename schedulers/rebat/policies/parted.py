@@ -49,12 +49,11 @@ from rebat.policies.queue_order import QUEUE_ORDERS
 class Part(msgspec.Struct):
     """Partitions as a separate machine: a group of partitions, or one of a group."""
 
-    partitions: list[Partition]
-    nodes: NodeSet
     view: PartView
     context: Context
     """The inputs of its planning and its reactions."""
-    of: Callable[[Attempt], Partition]
+    planned: bool = True
+    """Whether it has a planning. Otherwise, it is one of a group of partitions."""
     pending: Changes = msgspec.field(default_factory=Changes)
     """Changes since the last plan. If only attempts started, no plan is due."""
 
@@ -118,10 +117,10 @@ class Parts:
             whole = self._part(view, group, spares)
             self.groups.append(whole)
             alone = len(group) == 1
-            self.singles += [whole] if alone else [self._part(view, [p], 0) for p in group]
+            self.singles += [whole] if alone else [self._part(view, [p], 0, False) for p in group]
         return self
 
-    def _part(self, view: View, rows: list[Partition], n_spares: int) -> Part:
+    def _part(self, view: View, rows: list[Partition], n_spares: int, planned: bool = True) -> Part:
         nodes, names = nodes_of_all(rows), {row.name for row in rows}
 
         def has(job_id: str) -> bool:
@@ -139,7 +138,7 @@ class Parts:
             context = msgspec.structs.replace(context, order=QUEUE_ORDERS[rows[0].order])
         if differ(rows):
             context = self._shared(part, rows, of, context)
-        return Part(rows, nodes, part, context, of)
+        return Part(part, context, planned)
 
     def _shared(
         self,
@@ -299,6 +298,8 @@ class InEach(Reaction):
         for part, reaction in self._reactions:
             for proposal in reaction.react(part.view, _news_of(part, news)):
                 yield part.on_machine(proposal)
+            if not part.planned:
+                part.view.forget_all()
 
 
 def _news_of(part: Part, news: News) -> News:
