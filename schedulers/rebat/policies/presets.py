@@ -28,6 +28,7 @@ from rebat.policies.partitions import Partition, partitions_on
 from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.hazards import Hazards, believed, is_file
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
+from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.point import Point
 from rebat.policies.queue_order import QUEUE_ORDERS
 
@@ -181,6 +182,11 @@ class Preset(msgspec.Struct, frozen=True):
         The tuple is empty if the option ``partitions`` is not set.
         """
         return partitions_on(self.point.partitions, n_nodes, cores_per_node)
+
+    @property
+    def parted(self) -> bool:
+        """Whether each partition has a plan, so that each job runs in only one partition."""
+        return self.point.parted and not isinstance(self.point.planning, FifoOptions)
 
     @property
     def takes_partitions(self) -> bool:

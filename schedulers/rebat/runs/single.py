@@ -217,10 +217,10 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) 
     requested = {}
     if places:
         jobs = Jobs.of(workload.jobs)
-        rows, codes = distinct(jobs.extra_codes, jobs.n_nodes)
-        kinds = map(jobs.at, rows.tolist())
+        first, codes = distinct(jobs.extra_codes, jobs.n_nodes)
+        kinds = map(jobs.at, first.tolist())
         open_ = [open_to(places, traits_of(job.extra), job.n_nodes) for job in kinds]
-        names = [candidates[0].name if len(candidates) == 1 else None for candidates in open_]
+        names = [rows[0].name if preset.parted or len(rows) == 1 else None for rows in open_]
         for job_id, code in zip(jobs.ids, codes.tolist(), strict=True):
             if name := names[code]:
                 requested[f"w0!{job_id}"] = name
@@ -228,6 +228,7 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) 
         layout,
         allotted=preset.allotted(n_nodes),
         partitions={place.name: place.nodes for place in places},
+        states=bool(places) and not preset.parted,
         partition_of=requested,
         power=preset.power,
     )

@@ -111,6 +111,8 @@ class Layout(msgspec.Struct, frozen=True):
         Number of cores that form a node. If it is above 1, Batsim's hosts are cores.
     partitions : dict
         The nodes of each partition.
+    states : bool
+        Whether the states of the nodes of each partition are measured.
     partition_of : dict
         The partition of each job that can run in only one partition, by the job's Batsim id. Other
         jobs count for the partition in which they ended.
@@ -122,6 +124,7 @@ class Layout(msgspec.Struct, frozen=True):
     allotted: Allotment | None = None
     cores_per_node: int = 1
     partitions: Mapping[str, NodeSet] = {}
+    states: bool = False
     partition_of: Mapping[str, str] = {}
     owners: Owners = {}
     power: NodePower | None = None
@@ -296,12 +299,12 @@ def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> d
     """Return those metrics of nodes and cores for which the run has the necessary data."""
     cores = layout.cores_per_node
     sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
-    if cores == 1 and not (layout.partitions or sleeping or layout.power):
+    if cores == 1 and not (layout.states or sleeping or layout.power):
         return {}
     of = usage(ledger, n_nodes // cores, cores, window)
     by_name = {
         name: node_states(of, cores, np.unique(nodes.ids // cores))
-        for name, nodes in layout.partitions.items()
+        for name, nodes in (layout.partitions.items() if layout.states else ())
     }
     metrics: dict[str, Any] = {"partition_states": by_name}
     if cores > 1:
@@ -315,7 +318,9 @@ def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow
     """Return the flow of the jobs of each partition."""
     if not layout.partitions:
         return {}
-    ended = {r.attempt.job_id: r.nodes for r in ledger.attempts if r.nodes is not None}
+    complete = len(layout.partition_of) == len(rows)
+    attempts = () if complete else ledger.attempts
+    ended = {r.attempt.job_id: r.nodes for r in attempts if r.nodes is not None}
     groups: dict[str, list[int]] = {name: [] for name in layout.partitions}
     for place, name_of_job in enumerate(rows.column("job_id")):
         job_id = f"w0!{name_of_job}"
