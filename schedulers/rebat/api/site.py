@@ -20,7 +20,9 @@ def site_in(workload: Any) -> Site | None:
     """Return the site that an argument for a workload names, or None if it is something else."""
     if not isinstance(workload, str | Path) or Path(workload).suffix.lower() != ENDING:
         return None
-    return read_site(Path(workload)) if Path(workload).is_file() else None
+    if not Path(workload).is_file():
+        raise InputError("does not exist", str(workload), "a site.toml of 'rebat calibrate'")
+    return read_site(Path(workload))
 
 
 def policies_of(site: Site | None, policies: Sequence[Any]) -> Sequence[Any]:

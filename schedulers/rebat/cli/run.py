@@ -75,8 +75,8 @@ def run(
 ) -> None:
     """Simulate one or more policies on WORKLOAD and compare them.
 
-    WORKLOAD is a Batsim workload (.json) or a trace (.swf, ALCF's .csv), plain or .gz, or a
-    workload included in rebat: llama3-16k, mira-like-june-2017, synthetic-small, toy. Without
+    WORKLOAD is a Batsim workload (.json) or a trace (.swf, ALCF's .csv), plain or .gz, a site.toml
+    (see 'rebat site check'), or a workload included in rebat: llama3-16k, mira-like-june-2017, synthetic-small, toy. Without
     failures and checkpoints the workload runs unchanged. If a policy fails, the results of the
     other policies are kept and the exit status is 2.
 

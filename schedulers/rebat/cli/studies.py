@@ -51,10 +51,12 @@ def advise(
     as_json: Annotated[bool, "--json", "Print advice.json instead of sentences."] = False,
     out: Annotated[
         Folder,
-        "Folder for the page (advice.html, advice.md), the numbers (advice.json) and all runs. To continue after an interruption, run the same command again.",
+        "Folder for the page (advice.html, advice.md), one page for decisions (summary.html, summary.pdf), the numbers (advice.json) and all runs. To continue after an interruption, run the same command again.",
     ],
 ) -> None:
     """Answer six questions about a cluster, from its jobs and its failures.
+
+    WORKLOAD contains the recorded jobs, or is a site.toml, which also states the other inputs.
 
     What do failures cost today? What would checkpoints of all jobs save? Which job sizes, users and
     queues bear the cost? Which scheduler rule would reduce it, and which jobs would then wait
@@ -64,6 +66,7 @@ def advise(
 
     \b
     Example:
+      rebat advise calibration/site.toml --out advice
       rebat advise jobs.json --past past --failures site.events --minutes 10 --out advice
     """
     from rebat.api.checks import check_options
@@ -101,7 +104,7 @@ def calibrate(
     as_json: Json = False,
     out: Annotated[
         Folder | None,
-        "Also write a page (calibration.html, calibration.md) and the numbers (calibration.json) to this folder.",
+        "Also write a page (calibration.html, calibration.md), the numbers (calibration.json), and the site with the nearest configuration (site.toml) to this folder.",
     ] = None,
     force: ForceFolder = False,
 ) -> None:
@@ -124,16 +127,20 @@ def calibrate(
     from contextlib import nullcontext
 
     from rebat.api.checks import check_options
+    from rebat.api.site import failures_of, site_in
     from rebat.api.workloads import load_workload
     from rebat.core.folders import atomic_folder
     from rebat.runs.scenario import ScenarioOptions
     from rebat.studies.calibration.calibrated import calibrated
     from rebat.studies.calibration.design import POLICIES
 
-    options = ScenarioOptions(**scenario)
+    described = site_in(workload)
+    options = failures_of(described, ScenarioOptions(**scenario))
     check_options(options, used_options())
     with atomic_folder(out, force) if out else nullcontext() as folder:
-        jobs = load_workload(workload)
+        jobs = load_workload(workload, **({} if described is None else {"checkpoints": False}))
+        if described is not None and described.checkpoints:
+            others["checkpoints"] = others["checkpoints"] or workload
         policies = chosen["policies"] or POLICIES
         result = calibrated(jobs, past, policies, options, **others)
         if folder:

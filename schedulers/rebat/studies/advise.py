@@ -56,8 +56,8 @@ def advise(
     workers: Annotated[Count | None, "Number of workers (default: one per core)."] = None,
     anonymous: Annotated[
         bool,
-        "Write numbers instead of the names of users. (The files of runs in OUT/runs still contain "
-        "the names.)",
+        "Write numbers instead of the names of users on pages and in advice.json. Other files in "
+        "OUT still contain the names.",
     ] = False,
     out: str | Path = "advice",
     **options: Any,

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
+from rebat.core.traits import traits_of
 from rebat.core.units import format_duration
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.models.failures.recorded import Trace
@@ -60,6 +62,7 @@ def checked_site(path: Path) -> SiteFindings:
         "time zone": site.time_zone,
     }
     missing = [text for name, text in MISSING.items() if not getattr(site, name)]
+    missing += _outside(workload)
     ready = site.failures or "--mtbf TIME "
     step = f"rebat advise {path} {'' if site.failures else ready}--out advice"
     return SiteFindings({name: text for name, text in stated.items() if text}, missing, step)
@@ -115,6 +118,31 @@ def _partitions(site: Site, workload: Workload, path: Path) -> str:
     return ", ".join(f"{row} {counted(row.nodes.size, 'node')}" for row in rows)
 
 
+def _outside(workload: Workload) -> list[str]:
+    """Return sentences on jobs that name no partition, or are larger than their partition."""
+    sizes = {row.name: row.nodes.size for row in partitions_in_use(workload)}
+    if not sizes:
+        return []
+    queues = Counter[str]()
+    large = Counter[str]()
+    for job in workload.jobs:
+        queue = traits_of(job.extra).queue
+        if queue not in sizes:
+            queues[queue] += 1
+        elif job.n_nodes > sizes[queue]:
+            large[queue] += 1
+    return [
+        *(
+            f"partitions: {counted(n, 'job')} of {name or 'no partition'}, which is not stated"
+            for name, n in queues.items()
+        ),
+        *(
+            f"partitions: {counted(n, 'job')} of {name} need more nodes than it has"
+            for name, n in large.items()
+        ),
+    ]
+
+
 def _checkpoints(site: Site, workload: Workload, path: Path) -> str:
     if not site.checkpoints:
         return ""
@@ -124,4 +152,7 @@ def _checkpoints(site: Site, workload: Workload, path: Path) -> str:
         raise error.at(str(path)) from None
     mtbf_s = mtbf_of(site, workload.n_nodes)
     count = with_checkpoints_of(workload, rows, workload.n_nodes, mtbf_s)[1]
+    if not count:
+        expected = "users, queues or ids of jobs of the workload"
+        raise InputError("describes no job", f"{path}: checkpoints", expected)
     return f"{counted(count, 'job')} of {len(workload.jobs)}"

@@ -47,6 +47,7 @@ from rebat.records.queues import ALL_NODES, read_queues
 from rebat.records.reader import REFUSED
 from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
+from rebat.workloads.checkpoint_table import EARLIER
 from rebat.workloads.trace import PlacedTrace, TraceColumns, TraceOptions, counted
 
 
@@ -177,7 +178,7 @@ def _trace(
         why_not=np.zeros(len(rows), dtype=np.int64),
         users=table.text("user")[rows],
         queues=table.text("queue")[rows],
-        extras=_extras(table, rows),
+        extras=_with_earlier(_extras(table, rows), table, jobs, cuts),
     )
     states = table.text("state")[rows]
     for state in sorted(set(states[~jobs.started])):
@@ -302,6 +303,24 @@ def _declared(
         elif name in seen:
             rows[name] = {**row, "seen": seen[name]}
     return rows
+
+
+def _with_earlier(extras: Any, table: Rows, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
+    """Add the run times of earlier attempts to the fields of jobs with several attempts.
+
+    If a job writes checkpoints, these attempts saved a part of its work.
+    """
+    ends = np.cumsum(jobs.n_attempts)
+    start_s, end_s = table.column("start"), table.column("end")
+    for position in np.flatnonzero(jobs.n_attempts > 1).tolist():
+        end, count = int(ends[position]), int(jobs.n_attempts[position])
+        earlier = [
+            cuts[row].length_s if row in cuts else float(end_s[row] - start_s[row])
+            for row in jobs.attempts[end - count : end - 1].tolist()
+        ]
+        if np.isfinite(earlier).all():
+            extras[position] = {**extras[position], EARLIER: earlier}
+    return extras
 
 
 def _notes(

@@ -22,8 +22,11 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
 from rebat.core.table import distinct
 from rebat.core.traits import traits_of
-from rebat.core.units import MAX_SECONDS, parse_duration
+from rebat.core.units import MAX_SECONDS, parse_duration, to_us
 from rebat.models.checkpoint import PERIOD_FIELD, young_daly_period_s
+
+EARLIER = "earlier_attempts_s"
+"""Field of a job: the run times of its attempts before the last one, in seconds."""
 
 NONE, YOUNG_DALY = "none", "young-daly"
 """Checkpoints of a site that need no table: no job writes checkpoints, or all jobs do."""
@@ -107,28 +110,63 @@ def _seconds(text: str | float, name: str, where: str, least: float) -> float:
 
 
 def with_checkpoints_of(
-    workload: Workload, rows: list[CheckpointRow], n_nodes: int, mtbf_s: float
+    workload: Workload,
+    rows: list[CheckpointRow],
+    n_nodes: int,
+    mtbf_s: float,
+    *,
+    only_work: bool = False,
 ) -> tuple[Workload, int]:
     """Return the workload with the checkpoints of the table, and the number of jobs that have any.
 
-    Run times do not change: the recorded run time of a job includes its checkpoints.
+    The recorded run time of a job includes its checkpoints. It is the run time of the last attempt,
+    so the work that earlier attempts saved is added to it. With ``only_work``, jobs get this work,
+    but write no checkpoints.
     """
     jobs = Jobs.of(workload.jobs)
     chosen = np.full(len(jobs), -1)
     for at in reversed(range(len(rows))):  # of several rows that match, the first counts
         chosen[rows[at].describes(jobs)] = at
-    first, codes = distinct(jobs.profile_codes, np.where(chosen < 0, 0, jobs.n_nodes), chosen)
-    names, profiles = [], dict[str, dict[str, Any]]()
-    for job, at in zip(map(jobs.at, first.tolist()), chosen[first].tolist(), strict=True):
+    several = np.array([EARLIER in extra for extra in jobs.extra_fields], dtype=bool)
+    kind = np.where((chosen >= 0) & several[jobs.extra_codes], jobs.extra_codes, -1)
+    sizes = np.where(chosen < 0, 0, jobs.n_nodes)
+    first, codes = distinct(jobs.profile_codes, sizes, chosen, kind)
+    names, profiles, more_us = [], dict[str, dict[str, Any]](), np.zeros(len(first), np.int64)
+    for i, (job, at) in enumerate(
+        zip(map(jobs.at, first.tolist()), chosen[first].tolist(), strict=True)
+    ):
         profile, name = workload.profiles[job.profile], job.profile
         if at >= 0:
             name = f"{name}@{job.n_nodes}@{at}"
-            profile = _checkpointed(job, profile, rows[at], n_nodes, mtbf_s)
+            written = _checkpointed(job, profile, rows[at], n_nodes, mtbf_s)
+            saved_s = _saved_s(job.extra.get(EARLIER), rows[at], written[PERIOD_FIELD])
+            profile = {**profile} if only_work else written
+            if saved_s:
+                name = f"{name}@{kind[first[i]]}"
+                profile["delay"] += saved_s
+                more_us[i] = to_us(saved_s)
         names.append(name)
         profiles[name] = profile
-    changed = jobs.changed(jobs.walltime_us, codes, names)
+    walls_us = np.where(jobs.walltime_us < 0, jobs.walltime_us, jobs.walltime_us + more_us[codes])
+    changed = jobs.changed(walls_us, codes, names)
     changed_workload = msgspec.structs.replace(workload, jobs=changed, profiles=profiles)
     return changed_workload, int(np.count_nonzero(chosen >= 0))
+
+
+def _saved_s(earlier_s: Any, row: CheckpointRow, period_s: float) -> float:
+    """Return the work that earlier attempts saved, without the last recovery, in seconds.
+
+    A later attempt begins with the time to read the checkpoint.
+    """
+    lengths = earlier_s if isinstance(earlier_s, list) else []
+    if not lengths or not all(isinstance(each, int | float) and each >= 0 for each in lengths):
+        return 0.0
+    cycle_s = period_s + row.cost_s
+    saved_s = 0.0
+    for number, length_s in enumerate(lengths):
+        ran_s = max(0.0, length_s - (row.recovery_s if number else 0.0))
+        saved_s += ran_s // cycle_s * cycle_s if cycle_s else ran_s
+    return max(0.0, saved_s - row.recovery_s)
 
 
 def _checkpointed(

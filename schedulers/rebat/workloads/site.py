@@ -8,10 +8,12 @@ the partitions and the checkpoints that the file states. File names are relative
 from __future__ import annotations
 
 import hashlib
+import math
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -127,12 +129,24 @@ def read_site(path: Path) -> Site:
         problem, _, place = str(error).partition(" - at `$.")
         where = f"{path}: {place.rstrip('`')}" if place else str(path)
         raise InputError(
-            problem[:1].lower() + problem[1:], where, "see 'rebat site --help'"
+            problem[:1].lower() + problem[1:], where, "a field of 'rebat site check --help'"
         ) from None
+    _check(site, path)
     if isinstance(site.partitions, str) and site.partitions != NO_PARTITIONS:
         expected = f"{NO_PARTITIONS!r}, or a table of partitions"
         raise InputError(f"is {site.partitions!r}", f"{path}: partitions", expected)
     return msgspec.structs.replace(site, folder=path.parent)
+
+
+def _check(site: Site, path: Path) -> None:
+    """Raise InputError if the time zone or the price is not valid."""
+    try:
+        ZoneInfo(site.time_zone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        expected = "a name like Europe/Paris"
+        raise InputError(f"is {site.time_zone!r}", f"{path}: time_zone", expected) from None
+    if site.price is not None and not 0 < site.price.node_hour < math.inf:
+        raise InputError(f"is {site.price.node_hour:g}", f"{path}: price: node_hour", "above 0")
 
 
 def checkpoint_rows(path: Path, usual: UsualCosts) -> list[CheckpointRow]:
@@ -217,6 +231,10 @@ def write_site(site: Site, comments: dict[str, str]) -> str:
             add(key, _quoted(text))
         elif key in comments:
             lines.append(f'# {key} = ""{_comment(comments[key])}')
+    if isinstance(site.checkpoints, str):
+        lines.append(f"checkpoints = {_quoted(site.checkpoints)}")
+    elif "checkpoints_file" in comments:
+        lines.append(f"# {comments['checkpoints_file']}  # or rows, see below")
     if isinstance(site.partitions, str):
         add("partitions", _quoted(site.partitions))
     lines += ["", "[scheduler]"]
@@ -232,7 +250,8 @@ def write_site(site: Site, comments: dict[str, str]) -> str:
                 if key == "nodes" or value != usual[key]
             )
             lines.append(f"{_quoted(name)} = {{ {pairs} }}")
-    lines += ["", *comments.get("checkpoints", "").splitlines()]
+    if not site.checkpoints:
+        lines += ["", *comments.get("checkpoints", "").splitlines()]
     if site.price is None:
         lines += ["", *comments.get("price", "").splitlines()]
     else:

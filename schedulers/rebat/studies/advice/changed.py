@@ -80,7 +80,7 @@ def changed_workloads(site: AdvisedSite, folder: Path) -> dict[str, LoadedWorklo
         for factor in (HALF, TWICE):
             costly = [row._replace(cost_s=row.cost_s * factor) for row in rows]
             made[grid_of(COST, f"x {factor:g}")] = with_checkpoints_of(
-                site.workload, costly, site.n_nodes, site.mtbf_s
+                site.given or site.workload, costly, site.n_nodes, site.mtbf_s
             )[0]
     files = {}
     for number, (name, workload) in enumerate(made.items()):

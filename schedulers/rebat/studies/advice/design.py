@@ -12,6 +12,7 @@ import msgspec
 from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
 from rebat.core.units import format_duration
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s
@@ -24,6 +25,7 @@ from rebat.runs.scenario import CheckpointModel, Scenario, ScenarioOptions
 from rebat.runs.unit import RunSpec
 from rebat.studies.losses import RecordedLosses, recorded_events, recorded_losses
 from rebat.workloads.checkpoint_table import (
+    EARLIER,
     NONE,
     YOUNG_DALY,
     UsualCosts,
@@ -68,7 +70,9 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     workload
-        The jobs of the cluster.
+        The jobs of the cluster, without checkpoints, with the work that earlier attempts saved.
+    given
+        The jobs as they were imported, if they differ from ``workload``.
     policy
         The policy that represents the current scheduler of the cluster.
     options
@@ -94,6 +98,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     workload: LoadedWorkload
+    given: LoadedWorkload | None = None
     policy: str
     options: ScenarioOptions
     n_nodes: int
@@ -308,6 +313,11 @@ def site_of(
         rows = checkpoint_rows(Path(checkpoints), usual)
         today, count = with_checkpoints_of(workload, rows, n_nodes, mtbf_s)
         site = msgspec.structs.replace(site, today=as_file(today, folder), n_checkpointed=count)
+        if any(EARLIER in extra for extra in Jobs.of(workload.jobs).extra_fields):
+            plain, _ = with_checkpoints_of(workload, rows, n_nodes, mtbf_s, only_work=True)
+            place = folder / "without-checkpoints"
+            place.mkdir(parents=True, exist_ok=True)
+            site = msgspec.structs.replace(site, workload=as_file(plain, place), given=workload)
     if past is None:
         return site
     recorded = recorded_losses(past, workload, recorded_events(law), site.today)

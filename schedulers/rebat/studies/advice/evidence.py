@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -118,19 +119,51 @@ def simulated_losses(site: AdvisedSite, runs: RunIndex[str]) -> SimulatedLosses:
     no_job = next(item for item in settings if item.scenario.checkpoint is None)
     all_jobs = next(item for item in settings if item.scenario.checkpoint is not None)
 
-    def shares(setting: Setting, *names: str) -> BySeed:
-        parts = [runs.values(setting, site.policy, name) for name in names]
-        totals = runs.values(setting, site.policy, TOTAL)
-        return {
-            seed: sum(part.get(seed, 0.0) for part in parts) / total
-            for seed, total in totals.items()
-        }
-
+    shares = partial(_shares, site, runs)
     without, with_all = shares(no_job, WASTE), shares(all_jobs, WASTE)
     overhead = minus(shares(all_jobs, *OVERHEAD), shares(no_job, *OVERHEAD))
     less = minus(without, with_all)
     estimates = [interval(each) for each in (without, with_all, less, overhead)]
     return SimulatedLosses(*filter(None, [*estimates, interval(minus(less, overhead))]))
+
+
+class CostsOfToday(msgspec.Struct, frozen=True):
+    """Shares of the node time under today's policy and checkpoints, with intervals over seeds.
+
+    Attributes
+    ----------
+    lost
+        Work destroyed by failures.
+    net
+        Work destroyed and time of checkpoints, minus both if all jobs write Young/Daly checkpoints,
+        paired by seed.
+    """
+
+    lost: Interval
+    net: Interval
+
+
+def costs_of_today(site: AdvisedSite, runs: RunIndex[str]) -> CostsOfToday:
+    """Return what failures and checkpoints cost today, and what other checkpoints would save."""
+    failing, _ = settings_of_today(runs)
+    all_jobs = next(
+        item
+        for item in runs.settings
+        if item.grid == ASSUMED and item.scenario.checkpoint is not None
+    )
+    lost = _shares(site, runs, failing, WASTE)
+    costs = [_shares(site, runs, item, WASTE, *OVERHEAD) for item in (failing, all_jobs)]
+    estimates = [interval(lost), interval(minus(*costs))]
+    return CostsOfToday(*filter(None, estimates))
+
+
+def _shares(site: AdvisedSite, runs: RunIndex[str], setting: Setting, *names: str) -> BySeed:
+    """Return the sum of some node times of today's policy as a share of all, by seed."""
+    parts = [runs.values(setting, site.policy, name) for name in names]
+    totals = runs.values(setting, site.policy, TOTAL)
+    return {
+        seed: sum(part.get(seed, 0.0) for part in parts) / total for seed, total in totals.items()
+    }
 
 
 def notes_on_waits(site: AdvisedSite, runs: RunIndex[str]) -> list[Remark]:

@@ -17,7 +17,14 @@ from rebat.results.comparison import change_text
 from rebat.results.intervals import Interval, spread
 from rebat.studies.advice.changed import Assumption, assumptions_of
 from rebat.studies.advice.design import AdvisedSite
-from rebat.studies.advice.evidence import FLOW, Evidence, rules, simulated_losses
+from rebat.studies.advice.evidence import (
+    FLOW,
+    LARGEST,
+    Evidence,
+    costs_of_today,
+    rules,
+    simulated_losses,
+)
 from rebat.studies.losses import MONTH_H
 from rebat.workloads.site import Price, Site
 
@@ -76,11 +83,13 @@ def summary_of(
             "" if price is None else f"{record.per_month_h * price.node_hour:,.0f} {price.currency}"
         )
         rows.append(("destroyed by failures, in the record", f"{record.per_month_h:,.0f}", cost))
+    today = costs_of_today(site, evidence.runs)
     named = (
+        ("destroyed, simulated with the checkpoints of today", today.lost),
         ("destroyed, simulated without checkpoints", losses.without),
         ("destroyed, simulated with checkpoints of all jobs", losses.with_all),
         ("time to write and read these checkpoints", losses.overhead),
-        ("net saving by checkpoints of all jobs", losses.net),
+        ("net saving by checkpoints of all jobs, compared with today", today.net),
     )
     rows += [(name, hours(share), money(share)) for name, share in named]
     return SummaryPage(
@@ -88,7 +97,7 @@ def summary_of(
         period=_period(site, described),
         sentences=[
             _cost(site, losses.without, price),
-            _saving(site, losses.net, price),
+            _saving(site, today.net, price),
             _rule(site, evidence),
         ],
         rows=rows,
@@ -129,11 +138,11 @@ def _saving(site: AdvisedSite, net: Interval, price: Price | None) -> str:
     if net.low is None:
         return "Fewer than five seeds are complete, so the saving by checkpoints is unknown."
     if not net.excludes(0.0):
-        return "Checkpoints of all jobs would not save a significant amount of work."
+        return "Compared with today, checkpoints of all jobs would not save work significantly."
     verb = "save" if hours >= 0 else "cost"
     return (
-        f"Compared with no checkpoints, checkpoints of all jobs would {verb} {abs(hours):,.0f} "
-        f"node-hours per month{_priced(abs(hours), price)}, after their own cost."
+        f"Compared with today, checkpoints of all jobs would {verb} {abs(hours):,.0f} node-hours "
+        f"per month{_priced(abs(hours), price)}, after their own cost."
     )
 
 
@@ -147,7 +156,12 @@ def _rule(site: AdvisedSite, evidence: Evidence) -> str:
         return "No other rule of the scheduler shortens the mean flow of the jobs significantly."
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
     change = change_text(best.changes[FLOW, None])
-    return f"The rule that shortens the mean flow of the jobs most: {best.title}, {change}."
+    largest = best.changes.get((LARGEST, None))
+    price = f", with a largest flow of {change_text(largest)}" if largest else ""
+    return (
+        f"The rule that shortens the mean flow of the jobs most: {best.title}, {change}{price}. "
+        "(The flow of a job is the time from its submission to its end.)"
+    )
 
 
 def _period(site: AdvisedSite, described: Site | None) -> str:

@@ -54,6 +54,7 @@ from rebat.studies.calibration.distance import (
     unexplained,
 )
 from rebat.studies.calibration.explained import (
+    LEAST_SHARE,
     LostInBoth,
     hours_of,
     losses_of,
@@ -64,7 +65,7 @@ from rebat.studies.calibration.explained import (
     table_of_rest,
 )
 from rebat.studies.losses import recorded_events, recorded_losses
-from rebat.workloads.checkpoint_table import UsualCosts, read_checkpoints, with_checkpoints_of
+from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
 from rebat.workloads.machine import names_in
 from rebat.workloads.site import (
     ENDING,
@@ -72,6 +73,7 @@ from rebat.workloads.site import (
     Scheduler,
     Site,
     SitePartition,
+    checkpoint_rows,
     read_site,
     write_site,
 )
@@ -127,7 +129,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         """Return ``site.toml`` for a folder, with the names of files relative to the folder."""
         names = {
             name: os.path.relpath(text, folder.resolve())
-            for name in ("jobs", "past", "failures")
+            for name in ("jobs", "past", "failures", "checkpoints")
             if (text := getattr(self.site, name))
         }
         near = self.verdict.nearest
@@ -152,6 +154,7 @@ COMMENTS = {
     "past": "the recorded schedule of these jobs",
     "failures": "from 'rebat failures import'",
     "time_zone": "of dates on pages",
+    "checkpoints_file": 'checkpoints = "checkpoints.csv"',
     "checkpoints": """\
 # Which jobs write checkpoints. The first row that describes a job counts.
 # [[checkpoints]]
@@ -169,7 +172,11 @@ COMMENTS = {
 
 
 def _site(
-    workload: LoadedWorkload, past: Path, options: ScenarioOptions, run: CalibratedRun
+    workload: LoadedWorkload,
+    past: Path,
+    options: ScenarioOptions,
+    run: CalibratedRun,
+    checkpoints: Path | None,
 ) -> Site:
     """Return the site with the nearest configuration."""
     chosen, machine = run.configuration, workload.machine or {}
@@ -190,6 +197,7 @@ def _site(
         failures=str(options.failures.resolve()) if options.failures else "",
         time_zone=base.time_zone or str(machine.get("time_zone") or ""),
         scheduler=Scheduler(chosen.policy),
+        checkpoints=str(checkpoints.resolve()) if checkpoints else None,
         partitions=base.partitions if partitions is None else partitions,
     )
 
@@ -224,10 +232,10 @@ def calibrated(
             n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
             events = recorded_events(options.failure_law())(n_nodes, YEARS_S)
             mtbf_s = machine_mtbf_s(events) or YEARS_S
-            rows = read_checkpoints(checkpoints, UsualCosts())
+            rows = checkpoint_rows(checkpoints, UsualCosts())
             made, _ = with_checkpoints_of(workload, rows, n_nodes, mtbf_s)
             today = as_file(made, Path(folder))
-        return _calibrated(workload, today, past, policies, options, workers)
+        return _calibrated(workload, today, past, policies, options, workers, checkpoints)
 
 
 YEARS_S = 100 * 365 * 86_400.0
@@ -241,6 +249,7 @@ def _calibrated(
     policies: Sequence[str],
     options: ScenarioOptions,
     workers: int | None,
+    checkpoints: Path | None,
 ) -> Calibration:
     """Calibrate. ``today`` is the workload with its checkpoints."""
     recorded = read_waits(past, workload)
@@ -275,7 +284,7 @@ def _calibrated(
         losses=losses,
     )
     return Calibration(
-        site=_site(workload, past, options, nearest),
+        site=_site(workload, past, options, nearest, checkpoints),
         workload=workload.name,
         sha256=workload.sha256,
         verdict=verdict,
@@ -398,6 +407,12 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.configurations[0]
 
     @property
+    def has_poor_parts(self) -> bool:
+        """Whether the distance is not good, or that of an important part of the record is poor."""
+        poor = [row for row in self.unexplained if row.share >= LEAST_SHARE and row.factor > FAIR]
+        return self.nearest.grade != "good" or bool(poor)
+
+    @property
     def sentences(self) -> list[str]:
         """The verdict in sentences."""
         return [
@@ -407,7 +422,7 @@ class Verdict(msgspec.Struct, frozen=True):
             _of_jobs(self.nearest),
             *_means(self),
             *_used(self),
-            *(sentence_on_rest(self.unexplained) if self.nearest.grade != "good" else ()),
+            *(sentence_on_rest(self.unexplained) if self.has_poor_parts else ()),
             *sentence_on_losses(self.losses),
             *(f"{title} failed: {reason}" for title, reason in self.failed.items()),
         ]

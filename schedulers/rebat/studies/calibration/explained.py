@@ -21,6 +21,9 @@ from rebat.studies.calibration.distance import N_PARTS, Floats, Unexplained
 LEAST_SHARE = 0.05
 """A sentence names a part of the record only with at least this share of the distance."""
 
+SMALL = 0.05
+"""Share of the recorded loss below which a difference is called small."""
+
 MOST_ROWS = 8
 """Maximum number of rows of a kind in the table of distances."""
 
@@ -92,10 +95,15 @@ def sentence_on_losses(rows: Sequence[LostInBoth]) -> Iterator[str]:
     change = total.simulated_h - total.recorded_h
     bounds = ", ".join(f"{bound:+z,.{digits}f}" for bound in (total.low, total.high))
     text += f" (difference {change:+z,.{digits}f} [{bounds}])."
-    if total.agrees:
-        yield f"{text} The difference is not significant, so simulated losses can be believed."
-    else:
+    wide = total.high - total.low > total.recorded_h
+    if abs(change) <= SMALL * total.recorded_h:
+        yield f"{text} The difference is small: simulated losses agree with the record."
+    elif not total.agrees:
         yield f"{text} The difference is significant: simulated losses have this error."
+    elif wide:
+        yield f"{text} The record has too few failures to judge the simulated losses."
+    else:
+        yield f"{text} The difference is not significant: simulated losses agree with the record."
 
 
 def table_of_losses(rows: Sequence[LostInBoth]) -> Iterator[Table]:
