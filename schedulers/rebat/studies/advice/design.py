@@ -72,7 +72,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     workload
         The jobs of the cluster, without checkpoints, with the work that earlier attempts saved.
     given
-        The jobs as they were imported, if they differ from ``workload``.
+        The imported jobs, if they differ from ``workload``.
     policy
         The policy that represents the current scheduler of the cluster.
     options
