@@ -86,6 +86,8 @@ def test_partitions_on_the_same_nodes_are_one_machine() -> None:
         assert len(found := list(of_partitions(changed))) == notes
         assert ("and 3 more" in "".join(text for _, text in found)) == (len(partitions) == 8)
     assert list(of_partitions(workload)) == []
+    (note,) = of_partitions(changed, 4)
+    assert "a single pool of nodes, because it has 4 nodes instead of 8" in note.text
 
 
 def test_a_note_only_if_all_policies_are_far_from_the_record() -> None:

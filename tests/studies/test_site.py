@@ -15,10 +15,12 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.results.files.tables import Rows
+from rebat.runs.scenario import ScenarioOptions
 from rebat.studies.calibration.design import POLICIES
 from rebat.studies.calibration.distance import Unexplained
 from rebat.studies.calibration.explained import losses_of, sentence_on_losses, sentence_on_rest
 from rebat.studies.losses import recorded_losses
+from rebat.studies.whatif.question import CONTROLS, started
 from rebat.workloads.checkpoint_table import UsualCosts
 from rebat.workloads.site import Site, read_site, write_site
 from tests.support.amount import few
@@ -183,6 +185,18 @@ def test_what_is_promised_happens(tmp_path: Path) -> None:
 def meets(promised: Any, values: list[float]) -> bool:
     error = 2 * stdev(values) / len(values) ** 0.5
     return promised.low <= fmean(values) + error and promised.high >= fmean(values) - error
+
+
+def test_what_if_does_not_change_the_nodes_of_a_machine_with_partitions(site) -> None:
+    folder, _ = site
+    options = ScenarioOptions(mtbf=7200.0, downtime=3600.0)
+    jobs = rebat.load_workload(folder / "calibration/site.toml")
+    offered = {}
+    for workload in (jobs, rebat.load_workload("toy")):
+        question = started(workload, "w", options, ("easy", "sfsj"))
+        offered[workload.name] = [c.name for c in CONTROLS if len(c.offered(question)) > 1]
+    assert "nodes" in offered["toy"] and "nodes" not in offered["jobs"]
+    assert "load" in offered["jobs"]
 
 
 # ---- the file

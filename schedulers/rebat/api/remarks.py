@@ -94,8 +94,11 @@ def of_speed(workload: Workload) -> Iterator[Remark]:
         )
 
 
-def of_partitions(workload: Workload) -> Iterator[Remark]:
-    """Note in which partitions jobs run, or why the machine is a single pool of nodes."""
+def of_partitions(workload: Workload, n_nodes: int | None = None) -> Iterator[Remark]:
+    """Note in which partitions jobs run, or why the machine is a single pool of nodes.
+
+    ``n_nodes`` is the number of nodes of the simulated machine (default: that of the workload).
+    """
     stated = stated_partitions(workload.machine)
     if len({row.nodes.intervals.tobytes() for row in stated}) < 2:
         return
@@ -103,6 +106,15 @@ def of_partitions(workload: Workload) -> Iterator[Remark]:
     listed = ", ".join(f"{row.name}: {counted(row.nodes.size, 'node')}" for row in largest[:MOST])
     more = f", and {len(stated) - MOST} more" if len(stated) > MOST else ""
     many = f"the record has {len(stated)} partitions with different nodes ({listed}{more})"
+    resized = n_nodes is not None and n_nodes != workload.n_nodes
+    if resized:
+        yield Remark(
+            "note",
+            f"{many}, but the simulated machine is a single pool of nodes, because it has "
+            f"{counted(n_nodes or 0, 'node')} instead of {workload.n_nodes}. The option partitions "
+            "of a policy sets other partitions",
+        )
+        return
     if partitions_in_use(workload):
         yield Remark(
             "note",

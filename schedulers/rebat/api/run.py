@@ -234,7 +234,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def of_partitions(self) -> list[Remark]:
         """A note if recorded partitions with different nodes are simulated as one machine."""
-        return [*remarks.of_partitions(self.workload)]
+        return [*remarks.of_partitions(self.workload, self.stage.n_nodes)]
 
     def of_waits(self, result: Result) -> list[Remark]:
         """Return a note if all simulated mean waits are far from the recorded mean wait."""

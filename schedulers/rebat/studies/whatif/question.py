@@ -26,6 +26,7 @@ from rebat.runs.scenario import OPTIONS, ScenarioOptions
 from rebat.runs.simulating import check_inputs, units
 from rebat.runs.staging import has_checkpoints, prepared
 from rebat.runs.unit import RunSpec, Source, Unit
+from rebat.workloads.machine import partitions_in_use
 
 STEPS = 8
 """Number of values of a slider per factor of 10."""
@@ -51,6 +52,8 @@ class Question(msgspec.Struct, frozen=True):
         Whether the jobs have checkpoints without the option ``checkpoint``.
     spares : int
         Number of spare nodes of all policies that have the option ``spares``.
+    parted : bool
+        Whether jobs run in the partitions of the recorded machine.
     """
 
     source: Source
@@ -60,6 +63,7 @@ class Question(msgspec.Struct, frozen=True):
     options: ScenarioOptions
     policies: tuple[str, ...]
     has_checkpoints: bool = False
+    parted: bool = False
     spares: int = 0
 
     def with_value(self, name: str, value: Any) -> Question:
@@ -267,7 +271,12 @@ def _around(name: str, down: float, up: float) -> Callable[[Question], Sequence[
 
 
 def _nodes(question: Question) -> Sequence[int]:
-    """Return numbers of nodes from half to twice the nodes of the machine."""
+    """Return numbers of nodes from half to twice the nodes of the machine.
+
+    A machine with partitions cannot have other numbers of nodes.
+    """
+    if question.parted:
+        return []
     n_nodes = question.value("nodes")
     step = max(1, n_nodes // 20)
     return sorted({n_nodes, *range(max(1, n_nodes // 2), 2 * n_nodes + 1, step)})
@@ -371,6 +380,7 @@ def started(
         options=options,
         policies=tuple(policies),
         has_checkpoints=has_checkpoints(workload),
+        parted=bool(partitions_in_use(workload)),
     )
     runs = question.units(0)
     check_inputs(runs)
