@@ -216,7 +216,7 @@ def report_of(
     """Return the page. It has a sentence and a figure for each question, and tables."""
     over = counted(evidence.n_seeds, "seed")
     return Report(
-        title=f"Advice for {site.workload.name}",
+        title=f"Advice for {site.name}",
         lead=(
             f"{counted(len(site.workload.jobs), 'job')} on {counted(site.n_nodes, 'node')}, MTBF "
             f"of the machine {format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. "
@@ -228,7 +228,7 @@ def report_of(
         pictures=[*_pictures(site, evidence, over)],
         provenance=[
             f"rebat {rebat.__version__}, {counted(evidence.n_runs, 'simulation')}",
-            f"workload {site.workload.name}, sha256 {site.workload.sha256}",
+            f"workload {site.name}, sha256 {site.workload.sha256}",
         ],
         remarks=[
             f"Assumptions: {'; '.join(assumptions(site))}.",

@@ -112,6 +112,11 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     changed: dict[str, LoadedWorkload] = {}
 
     @property
+    def name(self) -> str:
+        """The name of the cluster."""
+        return (self.given or self.workload).name
+
+    @property
     def used(self) -> float:
         """Share of the node time that attempts used in the record, or 0 if it is unknown."""
         if self.recorded is None:

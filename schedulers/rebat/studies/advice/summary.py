@@ -93,7 +93,7 @@ def summary_of(
     )
     rows += [(name, hours(share), money(share)) for name, share in named]
     return SummaryPage(
-        title=site.workload.name,
+        title=site.name,
         period=_period(site, described),
         sentences=[
             _cost(site, losses.without, price),
@@ -147,10 +147,11 @@ def _saving(site: AdvisedSite, net: Interval, price: Price | None) -> str:
 
 
 def _rule(site: AdvisedSite, evidence: Evidence) -> str:
+    compared = rules(site, evidence.runs)
+    if all(item.changes[FLOW, None].low is None for item in compared):
+        return "Fewer than five seeds are complete, so the effect of other rules is unknown."
     helping = [
-        item
-        for item in rules(site, evidence.runs)
-        if item.significant(FLOW) and item.changes[FLOW, None].mean < 1
+        item for item in compared if item.significant(FLOW) and item.changes[FLOW, None].mean < 1
     ]
     if not helping:
         return "No other rule of the scheduler shortens the mean flow of the jobs significantly."
@@ -226,7 +227,7 @@ def as_html(page: SummaryPage) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(page.title)}: what failures cost</title>"
-        f"<style>{PAGE_STYLE} td {{ padding-right: 1.5em }} th {{ text-align: left }}</style>"
+        f"<style>{PAGE_STYLE} td, th {{ padding-right: 1.5em; text-align: left }}</style>"
         "</head><body>"
         f"<h1>{escape(page.title)}: what failures cost</h1><p>{escape(page.period)}</p>"
         + "".join(f"<p><b>{escape(text)}</b></p>" for text in page.sentences)
