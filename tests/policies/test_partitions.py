@@ -132,6 +132,14 @@ def test_easy_reserves_for_the_first_blocked_job_of_each_partition() -> None:
     assert result["4"] == (25.0, "6-7") and result["5"] == (3.0, "4-5")
 
 
+def test_a_job_is_not_replaced_by_a_node_that_is_only_of_another_partition() -> None:
+    """Job 1 of a uses all nodes of a. Job 2 holds 6 and 7, and nodes 8 and 9 of b are idle."""
+    jobs = [("a", 6, 100, 0), ("b", 2, 100, 0)]
+    policy = "easy:react=replacement,partitions=a:0-5+b:4-9"
+    result = run(policy, work(10, *jobs), (10.0, False, "0"), (50.0, True, "0"))
+    assert starts(result)["1"] == (50.0, "0-5")
+
+
 def test_a_higher_tier_goes_first() -> None:
     jobs = [("low", 4, 10, 0), ("low", 4, 10, 1), ("high", 4, 10, 2)]
     result = starts(run("easy:partitions=low:0-3+high:0-3:2", work(4, *jobs)))
@@ -147,6 +155,7 @@ POLICIES = (
     "easy-sfsj",
     "baseline:maintenance=rebuild",
     "batsched-fcfs",
+    "easy:react=replacement",
 )
 
 

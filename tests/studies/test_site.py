@@ -280,7 +280,7 @@ def test_losses_that_differ_are_stated() -> None:
     assert equal[0].recorded_h == equal[0].simulated_h == 10.0 * len(jobs.jobs)
     doubled = losses_of(jobs, lost, dict.fromkeys(lost, 20.0))
     (text,) = sentence_on_losses(doubled)
-    assert "is significant: simulated losses have this error" in text
+    assert "is significant: the simulated losses are too high" in text
     (text,) = sentence_on_losses(equal)
     assert "is small: simulated losses agree with the record" in text
     assert [*sentence_on_losses([])] == []

@@ -118,15 +118,15 @@ def of_partitions(workload: Workload, n_nodes: int | None = None) -> Iterator[Re
     if partitions_in_use(workload):
         yield Remark(
             "note",
-            f"{many}: a job starts only on nodes of its partition. The option partitions=none of a "
-            "policy simulates a single pool of nodes",
+            f"{many}: under policies that can have partitions, a job starts only on nodes of its "
+            "partition. The option partitions=none simulates a single pool of nodes",
         )
         return
     yield Remark(
         "note",
         f"{many}, but the simulated machine is a single pool of nodes, because partitions share "
         "nodes or a job does not fit in its partition. So simulated waits can be much shorter than "
-        "in reality. Import with --partitions to state the nodes of each partition",
+        "in reality. With Slurm, import with --partitions to state the nodes of each partition",
     )
 
 

@@ -73,7 +73,7 @@ def import_jobs(
     ] = None,
     partitions: Annotated[
         File | None,
-        "With the format sacct or pbs: file with the declared partitions, from 'scontrol show partition' (Slurm) or 'qstat -Qf' (PBS). It states their nodes, tiers, and limits of jobs. By default, the nodes of a partition are those on which its jobs ran.",
+        "With the format sacct or pbs: file with the declared partitions, from 'scontrol show partition' (Slurm) or 'qstat -Qf' (PBS). Slurm declares nodes, tiers and limits, PBS only tiers and limits. The nodes of other partitions are those on which their jobs ran.",
     ] = None,
     corrections: Annotated[
         NewFile | None,

@@ -36,7 +36,7 @@ def run(
         tuple[str, ...],
         "-p",
         "--policy",
-        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS (default: that of a site). Repeat the option to compare policies under the same failures.",
+        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS (default: the policy of the site). Repeat the option to compare policies under the same failures.",
         extra(values="policy"),
     ] = (),
     scenario: Annotated[Values, scenario_options("failures", *LAW, "seed")],
@@ -75,10 +75,11 @@ def run(
 ) -> None:
     """Simulate one or more policies on WORKLOAD and compare them.
 
-    WORKLOAD is a Batsim workload (.json) or a trace (.swf, ALCF's .csv), plain or .gz, a site.toml
-    (see 'rebat site check'), or a workload included in rebat: llama3-16k, mira-like-june-2017, synthetic-small, toy. Without
-    failures and checkpoints the workload runs unchanged. If a policy fails, the results of the
-    other policies are kept and the exit status is 2.
+    WORKLOAD is a Batsim workload (.json), a trace (.swf, ALCF's .csv), a site (site.toml, see 'rebat
+    site check'), or a workload included in rebat: llama3-16k, mira-like-june-2017, synthetic-small,
+    toy. Workloads and traces can be .gz. Without failures and checkpoints the workload runs
+    unchanged. If a policy fails, the results of the other policies are kept and the exit status is
+    2.
 
     With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then
     contains seeds.csv (a row per seed, policy and metric) and comparison.csv (means, and ratios to

@@ -16,9 +16,10 @@ from rebat.core.errors import InputError
 def check(file: File) -> None:
     """Check a site, and print what it states and what is missing.
 
-    FILE is a site.toml, as 'rebat calibrate --out' writes it. 'rebat run', 'rebat advise', 'rebat
-    whatif', 'rebat sweep' and campaigns read it in place of a workload. The command reads all files
-    of the site. If one of them is invalid, or does not fit the others, the exit status is 2.
+    FILE is a site.toml, as 'rebat calibrate --out' writes it. 'rebat run', 'rebat sweep',
+    'rebat whatif', 'rebat calibrate', 'rebat advise' and campaigns read it in place of a workload.
+    The command reads all files of the site. If one of them is invalid, or does not fit the others,
+    the exit status is 2.
 
     \b
     Fields (only jobs is required; file names are relative to FILE):

@@ -80,7 +80,8 @@ def advise(
     check_options(options, used_options())
     jobs = load_workload(workload, **({} if site is None else {"checkpoints": False}))
     advice = advised(jobs, options, **choices, out=out, site=site)
-    pages = f"page: {advice.page}\nnext: {out / SUMMARY} and {out / SUMMARY_PDF} are one page each"
+    pages = f"page: {advice.page}\npage for decisions: {out / SUMMARY}, {out / SUMMARY_PDF}"
+    pages += f"\nnext: rebat whatif {workload}"
     text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\n{pages}"
     print_result(text, saved=f"the page is {advice.page}")
 

@@ -26,7 +26,7 @@ def sweep(
         tuple[str, ...],
         "-p",
         "--policy",
-        "Policy to simulate, as in 'rebat run' (default: that of a site); repeat the option.",
+        "Policy to simulate, as in 'rebat run' (default: the policy of the site); repeat the option.",
         extra(values="policy"),
     ] = (),
     scenario: Annotated[Values, scenario_options("failures", *LAW)],

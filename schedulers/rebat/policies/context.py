@@ -135,8 +135,8 @@ class ReactionOptions(Options, frozen=True):
     """Options of a reaction, which decides on running jobs."""
 
     in_each: ClassVar[str] = ""
-    """Where the reaction acts separately: in each partition, or in each group of partitions that
-    share nodes. If the text is empty, it acts on the entire machine."""
+    """Where the reaction acts separately: in each partition, or in each group of partitions with
+    equal nodes. If the text is empty, it acts on the entire machine."""
 
     @property
     def n_spares(self) -> int:

@@ -103,6 +103,8 @@ class Parts:
         self.partitions: tuple[Partition, ...] = ()
         self.groups: list[Part] = []
         self.singles: list[Part] = []
+        self.alike: list[Part] = []
+        """Groups of partitions with equal nodes, and all other partitions."""
 
     def open(self, view: View) -> Parts:
         """Find the partitions of the machine, at the first call."""
@@ -117,7 +119,9 @@ class Parts:
             whole = self._part(view, group, spares)
             self.groups.append(whole)
             alone = len(group) == 1
-            self.singles += [whole] if alone else [self._part(view, [p], 0, False) for p in group]
+            rows = [whole] if alone else [self._part(view, [p], 0, False) for p in group]
+            self.singles += rows
+            self.alike += rows if differ(group) else [whole]
         return self
 
     def _part(self, view: View, rows: list[Partition], n_spares: int, planned: bool = True) -> Part:
@@ -283,7 +287,7 @@ def _on_free_nodes(view: View, part: Part, proposals: Iterable[Proposal]) -> Ite
 
 
 class InEach(Reaction):
-    """A reaction in each partition, or in each group of partitions that share nodes."""
+    """A reaction in each partition, or in each group of partitions with equal nodes."""
 
     def __init__(self, parts: Parts, make: Callable[[Context], Reaction], grouped: bool) -> None:
         self._parts, self._make, self._grouped = parts, make, grouped
@@ -293,7 +297,7 @@ class InEach(Reaction):
         """Yield the proposals of the reactions in the order of the partitions."""
         parts = self._parts.open(view)
         if not self._reactions:
-            each = parts.groups if self._grouped else parts.singles
+            each = parts.alike if self._grouped else parts.singles
             self._reactions = [(part, self._make(part.context)) for part in each]
         for part, reaction in self._reactions:
             for proposal in reaction.react(part.view, _news_of(part, news)):

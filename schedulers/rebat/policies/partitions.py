@@ -176,8 +176,9 @@ PartitionsOption = Annotated[
     text(
         read_partitions,
         "Partitions NAME:NODES, joined by +. NODES is 'all', a set like 0-3, or a share like "
-        "0%-25%. A job runs in the partition that it names (fields partition, queue), or in the "
-        "first that is large enough. More words, each after a colon: TIER (a number; the highest "
+        "0%-25%. A job runs in the partition that it names (fields partition, queue). Other jobs "
+        "run in the first partition of the highest tier that is large enough, eternal jobs in the "
+        "lowest tier. More words, each after a colon: TIER (a number; the highest "
         "goes first), order=ORDER, max_nodes=N, max_time=TIME, default_time=TIME (planned time of "
         "jobs without a walltime), reversed (fills the partition from its last node). none: no "
         "partitions. Empty: those of the workload, if it states any.",

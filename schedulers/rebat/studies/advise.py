@@ -29,8 +29,8 @@ def advise(
         str | None,
         "-p",
         "--policy",
-        "Policy that is most similar to the cluster's current scheduler (default: that of the "
-        "site, or easy).",
+        "Policy that is most similar to the cluster's current scheduler (default: the policy "
+        "of the site, otherwise easy).",
         extra(values="policy"),
     ] = None,
     past: Annotated[
@@ -41,10 +41,10 @@ def advise(
     ] = None,
     checkpoints: Annotated[
         str | PathLike[str] | None,
-        "Checkpoints that the jobs write today (default: those of the site, or none). none: no "
-        "job. young-daly: all jobs, at their Young/Daly periods. FILE: a CSV file with the "
-        "columns user, queue or job, and period, cost, recovery; jobs without a row write no "
-        "checkpoints.",
+        "Checkpoints that the jobs write today (default: the checkpoints of the site, otherwise "
+        "none). none: no job. young-daly: all jobs, at their Young/Daly periods. FILE: a CSV file "
+        "with the columns user, queue or job, and period, cost, recovery; jobs without a row write "
+        "no checkpoints.",
         extra(metavar="none|young-daly|FILE"),
     ] = None,
     minutes: Annotated[
@@ -67,9 +67,11 @@ def advise(
     Parameters
     ----------
     workload : Workload, str or Path
-        The recorded jobs, or a site (``site.toml``), which also states what is not given.
-    failures : Failures
+        The recorded jobs, or a site (``site.toml``). The site sets the defaults of ``failures``,
+        ``policy``, ``past`` and ``checkpoints``.
+    failures : Failures, optional
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
+        Required if there is no site with failures.
     policy : str
         The policy that represents the cluster's current scheduler (default: that of the site, or
         ``"easy"``).

@@ -133,7 +133,8 @@ def _outside(workload: Workload) -> list[str]:
             large[queue] += 1
     return [
         *(
-            f"partitions: {counted(n, 'job')} of {name or 'no partition'}, which is not stated"
+            f"partitions: {counted(n, 'job')} without a stated partition ({name or 'none'}): each "
+            "runs in the first partition of the highest tier that is large enough"
             for name, n in queues.items()
         ),
         *(

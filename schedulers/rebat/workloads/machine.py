@@ -126,8 +126,8 @@ def partitions_in_use(workload: Workload) -> list[StatedPartition]:
 
     Declared limits that a job of the workload exceeds are left out, because the job ran.
 
-    If the partitions are not declared, there are three conditions: not all of them share nodes,
-    each job names one of them, and each job fits in its partition.
+    If no partition is declared or has fields, there are three conditions: there are at least two
+    groups that share no nodes, each job names a partition, and each job fits in its group.
     """
     rows = [row for row in stated_partitions(workload.machine) if row.nodes.size]
     if any(row.fields for row in rows):

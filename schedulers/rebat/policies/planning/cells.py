@@ -108,7 +108,7 @@ class CellPlan(PlanBook[Counts]):
         self._take(running.attempt.id, running.nodes, end_us)
 
     def clear(self) -> None:
-        """Delete all reservations. The caller must then call `rebuild`."""
+        """Do nothing: `rebuild` deletes all reservations."""
 
     held = started
 
@@ -159,7 +159,7 @@ class CellPlan(PlanBook[Counts]):
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Adjust planned ends. If a reservation was due but did not start, make all again."""
+        """Adjust planned ends. If a reservation was due but did not start, recompute them all."""
         overdue = self._extend()
         self._plan.forget(self._now_us)
         late_us = self._now_us + (1 if overdue else 0)

@@ -124,12 +124,12 @@ def _cost(site: AdvisedSite, without: Interval, price: Price | None) -> str:
         hours = without.mean * site.n_nodes * MONTH_H
         return (
             f"If no job writes checkpoints, failures of nodes destroy {hours:,.0f} node-hours of "
-            f"work per month{_priced(hours, price)}, {without.mean:.1%} of the machine."
+            f"work per month{_priced(hours, price)}, {100 * without.mean:.1f} % of the node time."
         )
     return (
         f"Failures of nodes destroyed {record.per_month_h:,.0f} node-hours of work per month"
-        f"{_priced(record.per_month_h, price)}, {record.lost_h / record.total_h:.1%} of the "
-        "machine."
+        f"{_priced(record.per_month_h, price)}, {100 * record.lost_h / record.total_h:.1f} % of "
+        "the node time of the machine."
     )
 
 
@@ -139,10 +139,14 @@ def _saving(site: AdvisedSite, net: Interval, price: Price | None) -> str:
         return "Fewer than five seeds are complete, so the saving by checkpoints is unknown."
     if not net.excludes(0.0):
         return "Compared with today, checkpoints of all jobs would not save work significantly."
-    verb = "save" if hours >= 0 else "cost"
+    if hours < 0:
+        return (
+            f"Compared with today, checkpoints of all jobs would cost {-hours:,.0f} node-hours per "
+            f"month{_priced(-hours, price)} more than they save."
+        )
     return (
-        f"Compared with today, checkpoints of all jobs would {verb} {abs(hours):,.0f} node-hours "
-        f"per month{_priced(abs(hours), price)}, after their own cost."
+        f"Compared with today, checkpoints of all jobs would save {hours:,.0f} node-hours per "
+        f"month{_priced(hours, price)}, after their own cost."
     )
 
 
@@ -158,9 +162,9 @@ def _rule(site: AdvisedSite, evidence: Evidence) -> str:
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
     change = change_text(best.changes[FLOW, None])
     largest = best.changes.get((LARGEST, None))
-    price = f", with a largest flow of {change_text(largest)}" if largest else ""
+    price = f" The largest flow changes by {change_text(largest)}." if largest else ""
     return (
-        f"The rule that shortens the mean flow of the jobs most: {best.title}, {change}{price}. "
+        f"{best.title} shortens the mean flow of the jobs most: it changes by {change}.{price} "
         "(The flow of a job is the time from its submission to its end.)"
     )
 

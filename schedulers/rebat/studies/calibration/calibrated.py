@@ -551,7 +551,7 @@ MOST_LINES = 3
 
 NOT_MODELLED = (
     "priorities, fair share, advance reservations and limits of users",
-    "partitions that share nodes, and features of nodes",
+    "features of nodes",
     "memory, if jobs share nodes",
     "jobs that wait for other jobs, or that a user or an administrator held",
 )

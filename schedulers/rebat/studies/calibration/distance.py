@@ -196,7 +196,7 @@ class Unexplained(msgspec.Struct, frozen=True):
     factor : float
         Distance of the two distributions, as a factor.
     share : float
-        Share of the distance of all jobs: the sum over kinds is 1.
+        Share of the distance of its kind. The shares of all rows of a kind add up to 1.
     longer : float
         Geometric mean of the recorded waits (plus one minute), divided by that of the simulated
         waits.

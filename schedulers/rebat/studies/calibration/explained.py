@@ -96,12 +96,13 @@ def sentence_on_losses(rows: Sequence[LostInBoth]) -> Iterator[str]:
     bounds = ", ".join(f"{bound:+z,.{digits}f}" for bound in (total.low, total.high))
     text += f" (difference {change:+z,.{digits}f} [{bounds}])."
     wide = total.high - total.low > total.recorded_h
-    if abs(change) <= SMALL * total.recorded_h:
+    if wide:
+        yield f"{text} The record has too few failures to judge the simulated losses."
+    elif abs(change) <= SMALL * total.recorded_h:
         yield f"{text} The difference is small: simulated losses agree with the record."
     elif not total.agrees:
-        yield f"{text} The difference is significant: simulated losses have this error."
-    elif wide:
-        yield f"{text} The record has too few failures to judge the simulated losses."
+        direction = "high" if change > 0 else "low"
+        yield f"{text} The difference is significant: the simulated losses are too {direction}."
     else:
         yield f"{text} The difference is not significant: simulated losses agree with the record."
 
