@@ -7,6 +7,7 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -311,3 +312,53 @@ def test_what_partitions_that_share_nodes_do_not_support(policy, words) -> None:
     mark = "," if ":" in policy else ":"
     with pytest.raises(InputError, match=words):
         run(f"{policy}{mark}partitions=a:0-1+b:1-2", work(3, ("a", 1, 1, 0)))
+
+
+@pytest.mark.parametrize("policy", ["easy", "baseline:planning=fifo", "greedy"])
+@pytest.mark.parametrize("limit", ["max_nodes=1", "max_time=15s"])
+def test_a_job_without_a_queue_avoids_partitions_whose_limits_exclude_it(policy, limit) -> None:
+    """Both jobs request 20 s. Job 1 needs two nodes, job 2 needs one."""
+    mark = "," if ":" in policy else ":"
+    text = f"{policy}{mark}partitions=small:0-3:{limit}+large:4-7"
+    result = starts(run(text, work(8, ("", 2, 10, 0), ("", 1, 10, 0))))
+    assert result["1"] == (0.0, "4-5")
+    assert result["2"][1] == ("0" if limit == "max_nodes=1" else "6")
+
+
+def test_a_job_without_walltime_may_use_a_partition_with_a_maximum_time() -> None:
+    workload = work(4, ("", 2, 10, 0))
+    endless = msgspec.structs.replace(workload.jobs[0], walltime_us=None)
+    workload = msgspec.structs.replace(workload, jobs=(endless,))
+    assert starts(run("easy:partitions=a:0-1:max_time=1h+b:2-3", workload)) == {"1": (0.0, "0-1")}
+
+
+def test_limits_are_nodes_if_nodes_have_several_cores() -> None:
+    (row,) = partitions_on("a:all:max_nodes=2", 16, 4)
+    assert not row.refuses(8, 0) and row.refuses(9, 0)
+
+
+def test_a_node_is_held_and_comes_up_at_the_same_time() -> None:
+    """At 28 s, node 2 comes up, and a hold that begins at this time contains it."""
+    jobs = (
+        ("p2", 5, 11, 3),
+        ("p0", 6, 12, 7),
+        ("p0", 2, 3, 12),
+        ("p0", 5, 13, 18),
+        ("p0", 3, 5, 18),
+        ("p1", 1, 12, 20),
+    )
+    walls_s = (16.500001, 36.000001, 4.500001, 19.500001, None, None)
+    rows = tuple(
+        msgspec.structs.replace(job, walltime_us=to_us(wall_s) if wall_s else None)
+        for job, wall_s in zip(work(6, *jobs).jobs, walls_s, strict=True)
+    )
+    workload = msgspec.structs.replace(work(6, *jobs), jobs=rows)
+    times = ((2, "3"), (5, "3"), (20, "0"), (21, "2"), (28, "2"), (29, "3"), (34, "0"), (36, "3"))
+    up = (5, 28, 34, 36)
+    result = run(
+        "training-swap:partitions=p0:0-5:3:order=fcfs+p1:0 2:order=largest+p2:0 2-5",
+        workload,
+        *((float(at), at in up, node) for at, node in times),
+    )
+    completed = [r for r in result.ledger.attempts if r.cause.value == "completed"]
+    assert len(completed) == len(rows)

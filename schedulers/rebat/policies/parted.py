@@ -165,7 +165,7 @@ class Parts:
         if job_id not in self._partition_of:
             job = view.job(job_id)
             try:
-                places = open_to(self.partitions, job.traits, job.n_nodes)
+                places = open_to(self.partitions, job.traits, job.n_nodes, job.walltime_us)
             except InputError as error:
                 raise error.at(f"job {job_id}") from None
             self._partition_of[job_id] = places[0]

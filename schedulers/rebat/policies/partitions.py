@@ -27,7 +27,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
-from rebat.core.units import format_duration, parse_duration, to_s, to_us
+from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
 from rebat.policies.queue_order import QUEUE_ORDERS, Key, QueueOrder
 from rebat.policies.variants import text
 
@@ -56,7 +56,8 @@ class Partition(msgspec.Struct, frozen=True):
     order : str
         Queue order, or an empty text for that of the scheduler.
     max_nodes : int
-        Maximum number of nodes of a job. 0: all nodes of the partition.
+        Maximum number of nodes of a job, or of its cores if nodes have several cores. 0: all nodes
+        of the partition.
     max_time_us, default_time_us : int
         Maximum walltime of a job, and planned time of a job without a walltime, in microseconds. 0:
         there is none.
@@ -177,8 +178,8 @@ PartitionsOption = Annotated[
         read_partitions,
         "Partitions NAME:NODES, joined by +. NODES is 'all', a set like 0-3, or a share like "
         "0%-25%. A job runs in the partition that it names (fields partition, queue). Other jobs "
-        "run in the first partition of the highest tier that is large enough, eternal jobs in the "
-        "lowest tier. More words, each after a colon: TIER (a number; the highest "
+        "run in the first partition of the highest tier whose limits allow them, eternal jobs in "
+        "the lowest tier. More words, each after a colon: TIER (a number; the highest "
         "goes first), order=ORDER, max_nodes=N, max_time=TIME, default_time=TIME (planned time of "
         "jobs without a walltime), reversed (fills the partition from its last node). none: no "
         "partitions. Empty: those of the workload, if it states any.",
@@ -192,7 +193,11 @@ def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partiti
     """Return the partitions of a machine."""
     count = groups_of(n_nodes, cores_per_node)
     return tuple(
-        Partition(row.name, processors_of(_nodes(row, count), cores_per_node), **row.options)
+        Partition(
+            row.name,
+            processors_of(_nodes(row, count), cores_per_node),
+            **row.options | {"max_nodes": row.options.get("max_nodes", 0) * cores_per_node},
+        )
         for row in read_partitions(text)
     )
 
@@ -215,12 +220,14 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
     return nodes
 
 
-def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
+def open_to(
+    partitions: Sequence[Partition], traits: Traits, size: int = 1, walltime_us: int | None = None
+) -> list[Partition]:
     """Return the partitions in which a job may run, in the order of the list.
 
     A job that names a partition runs in this partition, and so does a job whose queue has the name
     of a partition. Other eternal jobs run in the lowest tier, and other jobs in the highest tier.
-    Partitions that are too small for the job are left out, unless all are too small.
+    Partitions whose limits exclude the job are left out, unless all limits do.
     """
     if named := traits.partition or traits.queue:
         rows = [row for row in partitions if row.name == named]
@@ -232,7 +239,8 @@ def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> l
     tiers = [row.tier for row in partitions]
     tier = min(tiers) if traits.eternal else max(tiers)
     rows = [row for row in partitions if row.tier == tier]
-    return [row for row in rows if row.nodes.size >= size] or rows
+    known_us = walltime_us if walltime_us is not None and walltime_us < FOREVER_US else 0
+    return [row for row in rows if not row.refuses(size, known_us)] or rows
 
 
 def nodes_of_all(partitions: Iterable[Partition]) -> NodeSet:
@@ -299,5 +307,5 @@ def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]
     if not partitions:
         return [np.ones(machine.n_nodes, dtype=np.bool_)]
     job = view.job(job_id)
-    places = open_to(partitions, job.traits, job.n_nodes)
+    places = open_to(partitions, job.traits, job.n_nodes, job.walltime_us)
     return [place.nodes.mask(machine.n_nodes) for place in places]

@@ -84,8 +84,9 @@ def _pbs_rows(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _pbs(fields: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    if fields.get("Priority", "").isdecimal() and int(fields["Priority"]) != 1:
-        row["tier"] = int(fields["Priority"])
+    priority = fields.get("Priority", "0")  # 0: no priority, the same as the default tier
+    if priority.isdecimal() and int(priority) > 1:
+        row["tier"] = int(priority)
     most = fields.get("resources_max.nodect", "")
     if most.isdecimal() and int(most):
         row["max_nodes"] = int(most)

@@ -217,9 +217,11 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) 
     requested = {}
     if places:
         jobs = Jobs.of(workload.jobs)
-        first, codes = distinct(jobs.extra_codes, jobs.n_nodes)
+        first, codes = distinct(jobs.extra_codes, jobs.n_nodes, jobs.walltime_us)
         kinds = map(jobs.at, first.tolist())
-        open_ = [open_to(places, traits_of(job.extra), job.n_nodes) for job in kinds]
+        open_ = [
+            open_to(places, traits_of(job.extra), job.n_nodes, job.walltime_us) for job in kinds
+        ]
         names = [rows[0].name if preset.parted or len(rows) == 1 else None for rows in open_]
         for job_id, code in zip(jobs.ids, codes.tolist(), strict=True):
             if name := names[code]:

@@ -111,7 +111,8 @@ def on_machine(policy: Preset, workload: Workload, n_nodes: int, cores_per_node:
         return policy
     return policy.on_partitions(
         "+".join(
-            partition_text(row.name, row.nodes, row.words) for row in partitions_in_use(workload)
+            partition_text(row.name, row.nodes, row.words)
+            for row in partitions_in_use(workload, cores_per_node)
         )
     )
 

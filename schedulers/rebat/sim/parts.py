@@ -161,8 +161,11 @@ def _check(point: Point, groups: list[list[Partition]]) -> None:
 def _partitions_of(partitions: tuple[Partition, ...], workload: Workload) -> Ints:
     """Return the position of each job's partition, in the order of the workload."""
     jobs = Jobs.of(workload.jobs)
-    rows, codes = distinct(jobs.extra_codes, jobs.n_nodes)
+    rows, codes = distinct(jobs.extra_codes, jobs.n_nodes, jobs.walltime_us)
     kinds = map(jobs.at, rows.tolist())
-    names = [open_to(partitions, traits_of(job.extra), job.n_nodes)[0].name for job in kinds]
+    names = [
+        open_to(partitions, traits_of(job.extra), job.n_nodes, job.walltime_us)[0].name
+        for job in kinds
+    ]
     place = {row.name: i for i, row in enumerate(partitions)}
     return np.array([place[name] for name in names], dtype=np.int64)[codes]

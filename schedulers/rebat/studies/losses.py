@@ -26,6 +26,7 @@ from rebat.results.files.run_folder import RECORDED, read_source, read_timeline,
 from rebat.results.measures.jobs import class_name, size_classes
 from rebat.results.measures.nodetime import NodeIntervals, node_times
 from rebat.results.measures.timeline import CAUSES, Timeline, outages_of
+from rebat.workloads.machine import origin_of
 
 ATTEMPTS = "rebat_attempts.csv"
 
@@ -162,7 +163,7 @@ def recorded_losses(
     downs = np.minimum(outages.end_us, run.makespan_us) - outages.begin_us
     down_h = float((np.maximum(downs, 0) * outages.sizes).sum()) / HOUR_US
     names = {
-        "month": _months(run, (workload.machine or {}).get("origin_s")),
+        "month": _months(run, origin_of(workload.machine)),
         "user": [owners[name].user for name in run.job_id],
         "queue": [owners[name].queue for name in run.job_id],
         "size": _classes(run),
@@ -186,20 +187,21 @@ def recorded_losses(
 def _saved_us(run: Timeline, today: Workload) -> npt.NDArray[np.int64]:
     """Return the work of each attempt until its last checkpoint, in microseconds.
 
-    A later attempt of a job begins with the time to read the checkpoint.
+    An attempt begins with the time to read the last checkpoint of its job, if there is one.
     """
     patterns = {
         job.id: checkpointing_of(today.profiles[job.profile])
         for job in today.jobs
         if PERIOD_FIELD in today.profiles[job.profile]
     }
-    saved = np.zeros(len(run.start_us), dtype=np.int64)
+    saved, written = np.zeros(len(run.start_us), dtype=np.int64), set[str]()
     for i, name in enumerate(run.job_id):
         if (pattern := patterns.get(name)) is not None:
-            recovery_us = pattern.recovery_us if run.number[i] else 0
+            recovery_us = pattern.recovery_us if name in written else 0
             cycle_us = pattern.period_us + pattern.cost_us
             after_us = max(0, int(run.end_us[i] - run.start_us[i]) - recovery_us)
             saved[i] = after_us // cycle_us * cycle_us if cycle_us else after_us
+            written |= {name} if saved[i] else set()
     return saved
 
 

@@ -86,6 +86,10 @@ def checkpoint_row(fields: dict[str, Any], usual: UsualCosts, where: str) -> Che
     """Return a row of the table from its cells."""
     if None in fields:
         raise InputError("has more fields than the header", where)
+    unknown = sorted({*fields} - {*OWNERS, *TIMES})
+    if unknown or "period" not in fields:
+        problem = f"has the field {short(unknown[0])}" if unknown else "has no period"
+        raise InputError(problem, where, f"{', '.join((*OWNERS, *TIMES))}; the period is required")
     cells = {name: text.strip() for name, text in fields.items()}
     owners = {name: cells[name] for name in OWNERS if cells.get(name)}
     period = cells["period"]
@@ -156,15 +160,16 @@ def with_checkpoints_of(
 def _saved_s(earlier_s: Any, row: CheckpointRow, period_s: float) -> float:
     """Return the work that earlier attempts saved, without the last recovery, in seconds.
 
-    A later attempt begins with the time to read the checkpoint.
+    An attempt begins with the time to read the last checkpoint, if there is one.
     """
     lengths = earlier_s if isinstance(earlier_s, list) else []
-    if not lengths or not all(isinstance(each, int | float) and each >= 0 for each in lengths):
+    valid = [s for s in lengths if isinstance(s, int | float) and 0 <= s <= MAX_SECONDS]
+    if len(valid) < len(lengths):
         return 0.0
     cycle_s = period_s + row.cost_s
     saved_s = 0.0
-    for number, length_s in enumerate(lengths):
-        ran_s = max(0.0, length_s - (row.recovery_s if number else 0.0))
+    for length_s in lengths:
+        ran_s = max(0.0, length_s - (row.recovery_s if saved_s else 0.0))
         saved_s += ran_s // cycle_s * cycle_s if cycle_s else ran_s
     return max(0.0, saved_s - row.recovery_s)
 

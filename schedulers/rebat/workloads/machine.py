@@ -10,13 +10,13 @@ all get the nodes of the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
@@ -24,8 +24,26 @@ from rebat.core.traits import traits_of
 from rebat.core.units import parse_duration, to_us
 from rebat.records.hosts import check_list, sorted_names
 
-FIELDS = ("tier", "order", "max_nodes", "max_time", "default_time")
-"""Fields of a declared partition, with the values of the option ``partitions``."""
+
+def _is_number(least: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and least <= value < 10**6
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return parse_duration(value) > 0
+    except InputError:
+        return False
+
+
+FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "tier": (_is_number(0), "a number from 0, the highest goes first"),
+    "order": (lambda value: isinstance(value, str) and value.isidentifier(), "a queue order"),
+    "max_nodes": (_is_number(1), "a number of nodes"),
+    "max_time": (_is_time, "a duration like 12h"),
+    "default_time": (_is_time, "a duration like 12h"),
+}
+"""Fields of a declared partition: whether a value is valid, and what is expected."""
 
 
 def node_list(workload: Workload, n_nodes: int) -> str:
@@ -35,6 +53,14 @@ def node_list(workload: Workload, n_nodes: int) -> str:
     """
     names = (workload.machine or {}).get("nodes")
     return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
+
+
+def origin_of(machine: Mapping[str, Any] | None) -> float | None:
+    """Return time 0 of a machine's record in seconds since 1970, or None if it states no date."""
+    origin_s = (machine or {}).get("origin_s")
+    if isinstance(origin_s, int | float) and 0 <= origin_s < LATEST_ORIGIN_S:
+        return float(origin_s)
+    return None
 
 
 def machine_facts(workload: Workload, n_nodes: int) -> dict[str, Any]:
@@ -71,6 +97,10 @@ def _names(folded: str) -> tuple[str, ...]:
     return sorted_names([folded])
 
 
+LATEST_ORIGIN_S = 1e11
+"""Times of a record after this one (the year 5138) are not dates."""
+
+
 class StatedPartition(NamedTuple):
     """A partition that a workload states: its nodes, its fields, and whether it is declared."""
 
@@ -95,7 +125,13 @@ class StatedPartition(NamedTuple):
 
 
 def stated_partitions(machine: Mapping[str, Any] | None) -> list[StatedPartition]:
-    """Return the partitions that a machine states, with numbers of nodes."""
+    """Return the partitions that a machine states, with numbers of nodes.
+
+    Raises
+    ------
+    InputError
+        If a field of a partition is invalid.
+    """
     rows = (machine or {}).get("partitions")
     if not isinstance(rows, dict):
         return []
@@ -106,6 +142,11 @@ def stated_partitions(machine: Mapping[str, Any] | None) -> list[StatedPartition
         declared = "nodes" in fields
         names = fields.get("nodes", fields.get("seen"))
         fields = {key: fields[key] for key in FIELDS if key in fields}
+        for key, value in fields.items():
+            is_valid, expected = FIELDS[key]
+            if not is_valid(value):
+                where = f"partition {short(str(name))}: {key}"
+                raise InputError(f"is {short(str(value))}", where, expected)
         nodes = _nodes(names, numbers)
         stated.append(StatedPartition(str(name), str(names), nodes, fields, declared))
     return stated
@@ -121,7 +162,7 @@ def _nodes(names: Any, numbers: Mapping[str, int]) -> NodeSet:
         return NodeSet.of(())
 
 
-def partitions_in_use(workload: Workload) -> list[StatedPartition]:
+def partitions_in_use(workload: Workload, cores_per_node: int = 1) -> list[StatedPartition]:
     """Return the partitions in which the jobs of a workload run. The list may be empty.
 
     Declared limits that a job of the workload exceeds are left out, because the job ran.
@@ -131,7 +172,7 @@ def partitions_in_use(workload: Workload) -> list[StatedPartition]:
     """
     rows = [row for row in stated_partitions(workload.machine) if row.nodes.size]
     if any(row.fields for row in rows):
-        rows = _with_limits_of_jobs(rows, Jobs.of(workload.jobs))
+        rows = _with_limits_of_jobs(rows, Jobs.of(workload.jobs), cores_per_node)
     observed = _joined([row for row in rows if not row.declared])
     declared = [row for row in rows if row.declared]
     if declared or any(row.fields for row in observed):
@@ -141,18 +182,20 @@ def partitions_in_use(workload: Workload) -> list[StatedPartition]:
     size = {row.name: row.nodes.size for row in observed}
     jobs = Jobs.of(workload.jobs)
     queues = [size.get(traits_of(extra).queue, 0) for extra in jobs.extra_fields]
-    fits = jobs.n_nodes <= np.array(queues, dtype=np.int64)[jobs.extra_codes]
+    fits = jobs.n_nodes <= np.array(queues, dtype=np.int64)[jobs.extra_codes] * cores_per_node
     return observed if fits.all() else []
 
 
-def _with_limits_of_jobs(rows: list[StatedPartition], jobs: Jobs) -> list[StatedPartition]:
+def _with_limits_of_jobs(
+    rows: list[StatedPartition], jobs: Jobs, cores_per_node: int
+) -> list[StatedPartition]:
     """Return partitions without the limits that their jobs exceed."""
     queues = np.array([traits_of(extra).queue for extra in jobs.extra_fields], dtype=object)
     queue_of = queues[jobs.extra_codes] if len(queues) else np.zeros(len(jobs), dtype=object)
     allowed = []
     for row in rows:
         own, fields = queue_of == row.name, dict(row.fields)
-        if jobs.n_nodes[own].max(initial=0) > float(fields.get("max_nodes", np.inf)):
+        if jobs.n_nodes[own].max(initial=0) > fields.get("max_nodes", np.inf) * cores_per_node:
             del fields["max_nodes"]
         if "max_time" in fields:
             longest_us = to_us(parse_duration(fields["max_time"]))

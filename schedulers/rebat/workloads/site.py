@@ -139,7 +139,11 @@ def read_site(path: Path) -> Site:
 
 
 def _check(site: Site, path: Path) -> None:
-    """Raise InputError if the time zone or the price is not valid."""
+    """Raise InputError if the name of a file, the time zone or the price is not valid."""
+    for field in ("jobs", "past", "failures"):
+        name = getattr(site, field)
+        if "\0" in name or (field == "jobs" and not name):
+            raise InputError(f"is {name!r}", f"{path}: {field}", "the name of a file")
     try:
         ZoneInfo(site.time_zone or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -16,6 +16,7 @@ from rebat.figures.canvas import policy_colours
 from rebat.figures.explore.data import first_difference, packed, page_data
 from rebat.figures.runs import CAUSE_COLOURS, HELD_COLOUR, legend_text
 from rebat.results.measures.timeline import CAUSES, Timeline
+from rebat.workloads.machine import origin_of
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure
@@ -115,14 +116,13 @@ class RecordedPlace(NamedTuple):
 
 def place_of(machine: Mapping[str, Any]) -> RecordedPlace | None:
     """Return the place that a result recorded (see `workloads.machine.machine_facts`)."""
-    origin_s, zone, rows = (machine.get(k) for k in ("origin_s", "time_zone", "partitions"))
+    zone, rows = machine.get("time_zone"), machine.get("partitions")
     try:
         ZoneInfo(str(zone or "UTC"))
         partitions = {str(n): NodeSet.parse(str(text)) for n, text in (rows or {}).items()}
     except (InputError, ValueError, AttributeError, ZoneInfoNotFoundError):
         return None
-    dated = isinstance(origin_s, int | float) and abs(origin_s) < 1e11
-    begin_s = float(origin_s or 0) if dated else None
+    begin_s = origin_of(machine)
     if begin_s is None and not partitions:
         return None
     return RecordedPlace(begin_s, str(zone or "UTC"), partitions)

@@ -127,16 +127,20 @@ class CellPlan(PlanBook[Counts]):
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         self._down[nodes] = True
         self._change(FOREVER_US, self._count(np.array(nodes, dtype=np.int64)), -1)
-        self._count_again(under)
+        self._count_again(nodes)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         self._down[nodes] = False
         self._change(FOREVER_US, self._count(np.array(nodes, dtype=np.int64)), 1)
-        self._count_again(under)
+        self._count_again(nodes)
 
-    def _count_again(self, attempt_ids: Sequence[str]) -> None:
-        """Count the held nodes of attempts again, because nodes of them failed or came up."""
-        for attempt_id in dict.fromkeys(attempt_ids):
+    def _count_again(self, nodes: list[int]) -> None:
+        """Count the nodes of attempts again that hold some of ``nodes``, which failed or came up.
+
+        ``under`` contains only attempts that held the nodes before: a hold can begin at this time.
+        """
+        changed = NodeSet.of(nodes)
+        for attempt_id in [name for name, held in self._nodes.items() if held.meets(changed)]:
             before, end_us = self._holds[attempt_id]
             ids = self._nodes[attempt_id].ids
             held = self._count(ids[~self._down[ids]])

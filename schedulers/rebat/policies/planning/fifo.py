@@ -130,7 +130,7 @@ class Fifo(Planning):
             job = view.job(job_id)
             traits = job.traits if self._partitions else USUAL
             try:
-                self._open[job_id] = open_to(self._places, traits, job.n_nodes)
+                self._open[job_id] = open_to(self._places, traits, job.n_nodes, job.walltime_us)
             except InputError as error:
                 raise error.at(f"job {job_id}") from None
         return self._open[job_id]

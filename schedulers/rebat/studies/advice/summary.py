@@ -26,6 +26,7 @@ from rebat.studies.advice.evidence import (
     simulated_losses,
 )
 from rebat.studies.losses import MONTH_H
+from rebat.workloads.machine import origin_of
 from rebat.workloads.site import Price, Site
 
 A4 = (8.27, 11.69)
@@ -171,10 +172,9 @@ def _rule(site: AdvisedSite, evidence: Evidence) -> str:
 
 def _period(site: AdvisedSite, described: Site | None) -> str:
     """Return the period of the record as dates, and the size of the machine."""
-    machine = site.workload.machine or {}
     size = f"{counted(site.n_nodes, 'node')}, {counted(len(site.workload.jobs), 'job')}"
-    origin_s = machine.get("origin_s")
-    if site.recorded is None or not isinstance(origin_s, int | float):
+    origin_s = origin_of(site.workload.machine)
+    if site.recorded is None or origin_s is None:
         return size
     zone = described.time_zone if described else ""
     place: tzinfo = ZoneInfo(zone) if zone else UTC

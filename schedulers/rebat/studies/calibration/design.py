@@ -17,9 +17,6 @@ from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.policies.partitions import (
     NONE,
-    Partition,
-    groups_of_partitions,
-    nodes_of_all,
     partition_text,
 )
 from rebat.policies.presets import Preset, scheduler
@@ -214,7 +211,7 @@ def with_fewer_nodes(
 def _rows(chosen: Configuration, workload: Workload, cores: int) -> list[StatedPartition]:
     """Return the partitions of a configuration. A pool of nodes is a single partition."""
     if chosen.places:
-        return partitions_in_use(workload)
+        return partitions_in_use(workload, cores)
     nodes = NodeSet.from_intervals([(0, chosen.of_nodes // cores - 1)])
     return [StatedPartition("all", "", nodes, {}, True)]
 
@@ -229,19 +226,17 @@ def _nearest(ranked: Sequence[tuple[CalibratedRun, Nearness]]) -> list[Configura
 def _fewer(rows: Sequence[StatedPartition], share: float) -> tuple[str, int]:
     """Return partitions with a share of their nodes, as text, and the number of all their nodes.
 
-    Partitions that share nodes keep the nodes with the lowest numbers of all of them.
+    Of the nodes of the same partitions, those with the lowest numbers stay, at least one.
     """
-    sets = [Partition(row.name, row.nodes) for row in rows]
-    lowest_of, texts = dict[str, NodeSet](), []
-    for group in groups_of_partitions(sets):
-        nodes = nodes_of_all(group)
-        lowest = nodes.first(max(1, math.floor(share * nodes.size)))
-        lowest_of |= {row.name: lowest for row in group}
-    for row in rows:
-        nodes = row.nodes.where(lowest_of[row.name].mask(int(row.nodes.intervals[-1, 1]) + 1))
-        texts.append(partition_text(row.name, nodes, row.words))
-    total = nodes_of_all(Partition(name, nodes) for name, nodes in lowest_of.items()).size
-    return "+".join(texts), total
+    n_nodes = 1 + max(int(row.nodes.intervals[-1, 1]) for row in rows)
+    members = np.array([row.nodes.mask(n_nodes) for row in rows])
+    kinds, kind_of = np.unique(members, axis=1, return_inverse=True)
+    stays = np.zeros(n_nodes, dtype=np.bool_)
+    for kind in np.flatnonzero(kinds.any(axis=0)):
+        nodes = np.flatnonzero(kind_of.ravel() == kind)
+        stays[nodes[: max(1, math.floor(share * len(nodes)))]] = True
+    texts = [partition_text(row.name, row.nodes.where(stays), row.words) for row in rows]
+    return "+".join(texts), int(stays.sum())
 
 
 def _with(policy: str, partitions: str) -> str:
