@@ -95,10 +95,12 @@ class Parts:
         See `partitions.read_partitions`.
     context : callable
         Function that returns new inputs for a planning and its reactions.
+    plans : bool
+        Whether each group has its own plan. Otherwise, the planning has one queue per tier (fifo).
     """
 
-    def __init__(self, text: str, context: Callable[[], Context]) -> None:
-        self._text, self._make_context = text, context
+    def __init__(self, text: str, context: Callable[[], Context], plans: bool = True) -> None:
+        self._text, self._make_context, self._plans = text, context, plans
         self._partition_of: dict[str, Partition] = {}
         self.partitions: tuple[Partition, ...] = ()
         self.groups: list[Part] = []
@@ -152,7 +154,8 @@ class Parts:
         context: Context,
     ) -> Context:
         """Return the context of a group of partitions that share nodes."""
-        check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
+        if self._plans:
+            check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
         numbered = [(row, part.numbered(row.nodes)) for row in rows]
         placement = msgspec.structs.replace(
             context.placement, fused=lambda machine: CellPlan(machine, numbered, of)

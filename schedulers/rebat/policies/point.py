@@ -344,9 +344,10 @@ class Point(msgspec.Struct, frozen=True):
         ``hazards`` is the failure law of the run, if there is one.
         """
         context = self.context(hazards)
-        parts = Parts(self.partitions, partial(self.context, hazards))
+        plans = not isinstance(self.planning, FifoOptions)
+        parts = Parts(self.partitions, partial(self.context, hazards), plans)
         planning = self.planning.make(context)
-        if self.parted and not isinstance(self.planning, FifoOptions):
+        if self.parted and plans:
             planning = Parted(parts, self.planning.make)
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")
