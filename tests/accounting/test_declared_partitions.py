@@ -15,7 +15,7 @@ from rebat.core.units import to_us
 from rebat.policies.presets import preset
 from rebat.records.queues import read_queues
 from rebat.runs.staging import on_machine
-from rebat.workloads.machine import partitions_in_use
+from rebat.workloads.machine import origin_of, partitions_in_use
 from tests.support.inputs import MADE
 
 SLURM = """PartitionName=short
@@ -125,6 +125,39 @@ def test_a_limit_that_a_recorded_job_exceeds_is_left_out() -> None:
     row = {"nodes": "n[1-8]", "max_nodes": 2, "max_time": "50s"}
     assert used({"a": row}, ("a", 2)) == "a:0-7:max_nodes=2"
     assert used({"a": row}, ("a", 3)) == "a:0-7"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tier", "reversed"),
+        ("tier", -1),
+        ("order", "fcfs+z:all"),
+        ("max_nodes", "abc"),
+        ("max_nodes", None),
+        ("max_nodes", 0),
+        ("max_time", []),
+        ("default_time", "soon"),
+    ],
+)
+def test_an_invalid_field_of_a_partition_is_an_error(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"partition 'a': {field}"):
+        used({"a": {"nodes": "n[1-8]", field: value}}, ("a", 1))
+
+
+def test_limits_are_nodes_although_jobs_request_cores() -> None:
+    chosen, row = preset("easy:placement=cluster"), {"nodes": "n[1-8]", "max_nodes": 2}
+    for size, limit in ((8, ":max_nodes=2"), (9, "")):
+        made = workload({"a": row}, ("a", size))
+        assert on_machine(chosen, made, 32, 4).point.partitions == "a:0-7" + limit
+    seen = workload({"a": "n[1-4]", "b": "n[5-8]"}, ("a", 16), ("b", 1))
+    assert on_machine(chosen, seen, 32, 4).point.partitions == "a:0-3+b:4-7"
+
+
+def test_dates_that_do_not_exist_are_unknown() -> None:
+    assert origin_of({"origin_s": 1.5e9}) == 1.5e9
+    for value in ("abc", 1e20, float("nan"), -1, None):
+        assert origin_of({"origin_s": value}) is None
 
 
 def test_other_policies_and_other_machines_have_no_partitions() -> None:

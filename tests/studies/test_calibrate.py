@@ -16,9 +16,11 @@ from scipy.stats import spearmanr, wasserstein_distance
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
+from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import write_events
 from rebat.models.failures.law import generate_events
 from rebat.models.failures.renewal import Poisson
+from rebat.studies.calibration.design import _fewer
 from rebat.studies.calibration.distance import (
     N_PARTS,
     RecordedWaits,
@@ -28,6 +30,7 @@ from rebat.studies.calibration.distance import (
     rank_correlation,
     same_order,
 )
+from rebat.workloads.machine import StatedPartition
 
 POLICIES = ("baseline", "easy", "easy:order=shortest")
 WAITS = st.lists(
@@ -279,3 +282,11 @@ def test_partitions_failures_and_missing_nodes_are_recognised_together(workload,
     result = rebat.calibrate(jobs, past, POLICIES, failures=failures, workers=1)
     assert result.verdict.nearest.title == "easy in partitions, on 89% of the nodes"
     assert result.verdict.nearest.distance == 1.0
+
+
+def test_fewer_nodes_leave_each_partition_some() -> None:
+    rows = [
+        StatedPartition("a", "", NodeSet.parse("8-9"), {}, True),
+        StatedPartition("b", "", NodeSet.parse("0-9"), {"tier": 2}, True),
+    ]
+    assert _fewer(rows, 0.8) == ("a:8+b:0-5 8:2", 7)

@@ -215,6 +215,15 @@ def test_what_if_does_not_change_the_nodes_of_a_machine_with_partitions(site) ->
         ('jobs = "jobs.json"\n[partitions]\na = { nodes = "m[1-2]" }', "contains m1"),
         ('jobs = "jobs.json"\n[partitions]\na = { nodes = "n1", order = "late" }', "order 'late'"),
         ('jobs = "jobs.json"\n[[checkpoints]]\nuser = "a"\nperiod = "soon"', "period is 'soon'"),
+        ('jobs = "jobs.json"\n[[checkpoints]]\nuserr = "a"\nperiod = "1h"', "the field 'userr'"),
+        ('jobs = "jobs.json"\n[[checkpoints]]\nuser = "a"', "row 1: has no period"),
+        ('jobs = ""', "jobs: is ''"),
+        ('jobs = "a\\u0000b"', "jobs: is"),
+        (
+            'jobs = "jobs.json"\n[partitions]\na = { nodes = "n1", max_nodes = -1 }',
+            "site.toml: partition 'a': max_nodes: is '-1'",
+        ),
+        ('jobs = "jobs.json"\n[partitions]\na = { nodes = "n1", order = "a+b:all" }', "order: is"),
         ("jobs = [", "is not TOML"),
     ],
 )

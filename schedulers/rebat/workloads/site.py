@@ -29,6 +29,7 @@ from rebat.workloads.checkpoint_table import (
     read_checkpoints,
     with_checkpoints_of,
 )
+from rebat.workloads.machine import stated_partitions
 
 ENDING = ".toml"
 NO_PARTITIONS = "none"
@@ -181,6 +182,10 @@ def site_jobs(
     if file.suffix == ENDING:
         raise InputError("is a site", f"{path}: jobs", "a workload")
     workload = with_partitions(load_workload(file), site)
+    try:
+        stated_partitions(workload.machine)
+    except InputError as error:
+        raise error.at(str(path)) from None
     if site.title:
         workload = msgspec.structs.replace(workload, name=site.title)
     if not (checkpoints and site.checkpoints):
