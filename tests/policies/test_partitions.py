@@ -157,6 +157,8 @@ POLICIES = (
     "baseline:maintenance=rebuild",
     "batsched-fcfs",
     "easy:react=replacement",
+    "training-swap",
+    "training-preempt",
 )
 
 

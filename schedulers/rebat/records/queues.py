@@ -34,7 +34,7 @@ def read_queues(path: Path) -> dict[str, dict[str, Any]]:
         lines = text.read().splitlines()
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("PartitionName="):
-        rows = {name: _slurm(fields) for name, fields in _slurm_rows(lines)}
+        rows = {name: _slurm(fields) for name, fields in _slurm_rows(lines) if name}
     elif _QUEUE.match(first):
         rows = {name: _pbs(fields) for name, fields in _pbs_rows(lines)}
     else:

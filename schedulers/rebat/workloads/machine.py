@@ -38,7 +38,7 @@ def _is_time(value: Any) -> bool:
 
 FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tier": (_is_number(0), "a number from 0, the highest goes first"),
-    "order": (lambda value: isinstance(value, str) and value.isidentifier(), "a queue order"),
+    "order": (lambda value: isinstance(value, str) and not {":", "+"} & {*value}, "a queue order"),
     "max_nodes": (_is_number(1), "a number of nodes"),
     "max_time": (_is_time, "a duration like 12h"),
     "default_time": (_is_time, "a duration like 12h"),
