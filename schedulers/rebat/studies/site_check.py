@@ -134,7 +134,7 @@ def _outside(workload: Workload) -> list[str]:
     return [
         *(
             f"partitions: {counted(n, 'job')} without a stated partition ({name or 'none'}): each "
-            "runs in the first partition of the highest tier that is large enough"
+            "runs in the first partition of the highest tier whose limits allow it"
             for name, n in queues.items()
         ),
         *(
