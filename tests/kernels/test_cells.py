@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.kernels import cells
+from rebat.kernels import cells, counts
 from rebat.kernels.counts import NEVER
 
 STEPS = st.lists(
@@ -69,7 +69,7 @@ def test_changes_add_up(changes, now) -> None:
         nodes = np.array([delta, 1], dtype=np.int64)
         n = cells.change(t, f, n, start, end, nodes, 1)
         expected[start : min(end, 60)] += nodes
-    n = cells.forget(t, f, n, now)
+    n = counts.forget(t, f, n, now)
     assert t[0] == now and (np.diff(t[:n]) > 0).all()
     for time in range(now, 60):
         step = np.searchsorted(t[:n], time, side="right") - 1

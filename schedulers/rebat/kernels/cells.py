@@ -3,29 +3,15 @@
 
 A profile consists of the times ``t[0:n]`` (ascending, in microseconds) and the table ``f``:
 ``f[i, c]`` is the number of nodes of cell ``c`` that are free in ``[t[i], t[i+1])``. The last step
-has no end (see `rebat.kernels.counts`).
+has no end. `rebat.kernels.counts` has the operations that are the same for a single cell.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels.counts import NEVER, step_at
+from rebat.kernels.counts import NEVER, split
 from rebat.kernels.jit import kernel
-
-
-@kernel
-def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
-    """Make ``time`` the start of a step. Return the index of this step and the new ``n``."""
-    i = step_at(t, n, time)
-    if t[i] == time:
-        return i, n
-    for k in range(n, i + 1, -1):
-        t[k] = t[k - 1]
-        f[k] = f[k - 1]
-    t[i + 1] = time
-    f[i + 1] = f[i]
-    return i + 1, n + 1
 
 
 @kernel
@@ -44,18 +30,6 @@ def change(t: Any, f: Any, n: int, start: int, end: int, counts: Any, sign: int)
         for c in range(counts.shape[0]):
             f[k, c] += sign * counts[c]
     return n
-
-
-@kernel
-def forget(t: Any, f: Any, n: int, now: int) -> int:
-    """Delete the past, so that the first step begins at ``now``. Return the new ``n``."""
-    i = step_at(t, n, now)
-    if i > 0:
-        for k in range(i, n):
-            t[k - i] = t[k]
-            f[k - i] = f[k]
-    t[0] = now
-    return n - i
 
 
 @kernel

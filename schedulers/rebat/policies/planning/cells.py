@@ -47,7 +47,7 @@ class CellProfile:
 
     def forget(self, now_us: int) -> None:
         """Delete the part before ``now_us``."""
-        self.n = cells.forget(self.t, self.f, self.n, now_us)
+        self.n = counts.forget(self.t, self.f, self.n, now_us)
 
 
 class CellPlan(PlanBook[Counts]):
