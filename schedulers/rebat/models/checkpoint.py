@@ -191,6 +191,15 @@ def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
     return work_us + periods * c.cost_us
 
 
+def saved_in(worked: float, cycle: float) -> float:
+    """Return the part of a recorded attempt that its checkpoints saved: its complete cycles.
+
+    ``worked`` is the run time after the recovery, and ``cycle`` is the period plus the cost.
+    """
+    worked = max(worked, 0)
+    return worked // cycle * cycle if cycle else worked
+
+
 def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:
     """Return the Young/Daly period P_YD = sqrt(2 mu_job C) in seconds (section 5.2).
 

@@ -17,7 +17,7 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.traits import traits_of
-from rebat.models.checkpoint import PERIOD_FIELD, checkpointing_of
+from rebat.models.checkpoint import PERIOD_FIELD, checkpointing_of, saved_in
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.law import Law
 from rebat.models.failures.outages import node_events
@@ -198,9 +198,8 @@ def _saved_us(run: Timeline, today: Workload) -> npt.NDArray[np.int64]:
     for i, name in enumerate(run.job_id):
         if (pattern := patterns.get(name)) is not None:
             recovery_us = pattern.recovery_us if name in written else 0
-            cycle_us = pattern.period_us + pattern.cost_us
-            after_us = max(0, int(run.end_us[i] - run.start_us[i]) - recovery_us)
-            saved[i] = after_us // cycle_us * cycle_us if cycle_us else after_us
+            worked_us = int(run.end_us[i] - run.start_us[i]) - recovery_us
+            saved[i] = saved_in(worked_us, pattern.period_us + pattern.cost_us)
             written |= {name} if saved[i] else set()
     return saved
 

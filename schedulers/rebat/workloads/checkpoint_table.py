@@ -23,7 +23,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.table import distinct
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, parse_duration, to_us
-from rebat.models.checkpoint import PERIOD_FIELD, young_daly_period_s
+from rebat.models.checkpoint import PERIOD_FIELD, saved_in, young_daly_period_s
 
 EARLIER = "earlier_attempts_s"
 """Field of a job: the run times of its attempts before the last one, in seconds."""
@@ -166,11 +166,10 @@ def _saved_s(earlier_s: Any, row: CheckpointRow, period_s: float) -> float:
     valid = [s for s in lengths if isinstance(s, int | float) and 0 <= s <= MAX_SECONDS]
     if len(valid) < len(lengths):
         return 0.0
-    cycle_s = period_s + row.cost_s
     saved_s = 0.0
     for length_s in lengths:
-        ran_s = max(0.0, length_s - (row.recovery_s if saved_s else 0.0))
-        saved_s += ran_s // cycle_s * cycle_s if cycle_s else ran_s
+        worked_s = length_s - (row.recovery_s if saved_s else 0.0)
+        saved_s += saved_in(worked_s, period_s + row.cost_s)
     return max(0.0, saved_s - row.recovery_s)
 
 
