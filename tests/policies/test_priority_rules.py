@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import msgspec
 import numpy as np
 import pytest
@@ -92,7 +94,7 @@ QUEUED = {
 @pytest.mark.parametrize("name", sorted(QUEUE_ORDERS))
 def test_each_name_of_a_queue_order_means_its_rule(name: str) -> None:
     queue = SortedQueue(QUEUE_ORDERS[name], seed=3)
-    queue.on_machine(10)
+    queue.on_machine(SimpleNamespace(n_nodes=10))
     queued = zip(QUEUED_TIMES, QUEUED_SIZES, QUEUED_CLASSES, strict=True)
     for job, (time, size, priority_class) in enumerate(queued):
         serial = job + 1

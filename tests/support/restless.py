@@ -44,6 +44,7 @@ from rebat.models.failures.laws import parse_law
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.choosing import changed
 from rebat.policies.choosing import point as any_point
+from rebat.policies.formula import NAMED
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.rules import MALLEABILITY, MOLDINGS
 from rebat.policies.placement.torus import PICKS
@@ -62,8 +63,14 @@ from tests.oracles.node_time import NodeTime
 from tests.support.findings import findings_in
 from tests.support.flexible import check_work
 
+FORMULAS = ["age+size", "10*fairshare-size", "multifactor:age=1,size=2,max_age=5", "-usage*class"]
+
 CHOICES = {
-    "order": [*QUEUE_ORDERS],
+    "order": [*QUEUE_ORDERS, *NAMED, *FORMULAS],
+    "order_period": [0, "5s"],
+    "fairshare_rule": ["tree", "classic"],
+    "half_life": ["7d", "5s", "0"],
+    "limits": ["", "", "user:jobs=1", "account=x:nodes=4+user:jobs=2:nodes=6"],
     "depth": ["greedy", "easy", "all", 2],
     "reserve": ["blocked", "first"],
     "maintenance": [*MAINTENANCE],
@@ -132,6 +139,9 @@ CHOICES = {
 """The choices of each axis. One is drawn if the planning or reaction has the axis."""
 
 
+OF_ORDER = {"order_period", "fairshare_rule", "half_life", "limits"}
+"""Common options that have no effect with some orders, or cannot be combined with some parts."""
+
 TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
 """Tori by number of nodes."""
 
@@ -143,7 +153,8 @@ def random_point(rng: random.Random, n_nodes: int) -> Point:
         try:
             new = changed(new, {option: rng.choice(choices)})
         except RebatError:
-            assert option not in fields(CommonOptions)  # no effect here, or not on a torus
+            # no effect here, or not on a torus
+            assert option not in fields(CommonOptions) or option in OF_ORDER
     # A partition may be too small to spare a node.
     spares = new.partitions and new.effective.get("spares")
     return changed(new, {"spares": 0}) if spares else new
@@ -378,6 +389,8 @@ def traits(rng: random.Random) -> dict:
     said = {"memory_mb": rng.choice([0, 100, 1000])} if rng.random() < 0.3 else {}
     if rng.random() < 0.2:
         said["priority_class"] = rng.randint(0, 3)
+    if rng.random() < 0.6:
+        said |= {"user": rng.choice("abc"), "account": rng.choice("xy")}
     for name, value in (("checkpointable", False), ("eternal", True)):
         if rng.random() < 0.15:
             said[name] = value

@@ -107,7 +107,10 @@ class Release(msgspec.Struct, frozen=True):
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Request a message with ``tag`` at a later time."""
+    """Request a message with ``tag`` at a later time.
+
+    If a plan proposes it for the present time, the session requests another plan at this time.
+    """
 
     at_us: int
     tag: str = ""

@@ -150,6 +150,11 @@ class View:
         return self._state.nodes.n_nodes
 
     @property
+    def n_machine(self) -> int:
+        """Number of nodes of the entire machine, if the view shows a part of it."""
+        return self._state.nodes.n_nodes
+
+    @property
     def n_up(self) -> int:
         """Number of nodes that are up."""
         return self._state.nodes.n_nodes - self._state.nodes.n_down

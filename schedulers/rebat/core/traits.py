@@ -36,6 +36,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
         Whether the job has no end. rebat ends it when only eternal jobs are left.
     user, queue : str
         Owner of the job, and queue to which it was submitted. Empty if unknown.
+    account : str
+        Account that is charged for the job. Empty if unknown.
     priority_class : int
         Priority set by the user or the site. Higher classes come first.
     """
@@ -47,6 +49,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     user: str = ""
     queue: str = ""
     priority_class: int = 0
+    account: str = ""
 
 
 OWNERS = ("user", "queue")
@@ -105,6 +108,7 @@ _READ: dict[str, Callable[[Any, str], Any]] = {
     # any value is valid
     "user": lambda value, name: str(value),
     "queue": lambda value, name: str(value),
+    "account": lambda value, name: str(value),
 }
 
 

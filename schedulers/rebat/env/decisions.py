@@ -154,7 +154,7 @@ class AgentQueue(Planning):
     """
 
     def __init__(self, context: Context, agent: Agent, n_candidates: int) -> None:
-        self._queue = SortedQueue(context.order, context.margin_us, context.seed)
+        self._queue = SortedQueue(context.order, context.margin_us, context.seed, context.period_us)
         self._limit = context.limit_on
         self._agent, self._n_candidates = agent, n_candidates
         self._opened = False
@@ -162,9 +162,10 @@ class AgentQueue(Planning):
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Yield the attempts to start now. Reject jobs larger than the machine."""
         if not self._opened:
-            self._queue.on_machine(view.n_nodes)
+            self._queue.on_machine(view)
             self._opened = True
         self._queue.book(changes.started, changes.withdrawn)
+        self._queue.sort(view.now_us)
         for attempt in (*changes.arrived, *changes.resubmitted):
             if reason := self._limit(view.n_nodes).exceeded(attempt.n_nodes):
                 yield Reject(attempt.id, reason)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from rebat.contract import View
 from rebat.core.formatting import counted
 from rebat.core.options import PAPER, Dialect
 from rebat.policies.composition import Planning, Reaction
@@ -15,7 +16,8 @@ from rebat.policies.malleable.members import Members
 from rebat.policies.malleable.rules import SizeRule, as_asked
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import Placement
-from rebat.policies.queue_order import QueueOrder, bound
+from rebat.policies.queue_order import QueueOrder, bound, order_of
+from rebat.policies.shares import Shares
 from rebat.policies.variants import Options
 
 RIGID = as_asked(MANAGERS["fpsma"])
@@ -61,9 +63,11 @@ class Context(msgspec.Struct, frozen=True):
         Queue order.
     seed
         Seed of random choices.
-    margin_us : int
-        Microseconds that the planning adds to every walltime.
+    margin_us, period_us : int
+        Microseconds that the planning adds to every walltime, and between two sorts of the queue.
     placement : Placement
+    shares : Shares
+        Usage and fair-share factors of users, for the entire machine.
     partitions : str
         See `partitions.read_partitions`.
     hazards : Hazards, optional
@@ -84,6 +88,7 @@ class Context(msgspec.Struct, frozen=True):
     order: QueueOrder
     seed: int
     placement: Placement
+    shares: Shares = msgspec.field(default_factory=Shares)
     partitions: str = ""
     hazards: Hazards | None = None
     dialect: Dialect = PAPER
@@ -93,10 +98,15 @@ class Context(msgspec.Struct, frozen=True):
     n_spares: int = 0
     hit_first: bool = False
     margin_us: int = 0
+    period_us: int = 0
 
-    def order_on(self, n_nodes: int) -> QueueOrder:
-        """Return the queue order of the planning on a machine of this size."""
-        return bound(self.order, n_nodes, self.margin_us, self.seed)
+    def order_on(self, view: View) -> QueueOrder:
+        """Return the queue order of the planning on a machine."""
+        return bound(self.order, view, self.margin_us, self.seed)
+
+    def order_named(self, name: str) -> QueueOrder:
+        """Return the queue order of a partition. An empty name is that of the scheduler."""
+        return order_of(name, self.shares) if name else self.order
 
     def limit_on(self, n_nodes: int) -> SizeLimit:
         """Return the size limit of jobs on a machine of this size."""
@@ -137,6 +147,9 @@ class ReactionOptions(Options, frozen=True):
     in_each: ClassVar[str] = ""
     """Where the reaction acts separately: in each partition, or in each group of partitions with
     equal nodes. If the text is empty, it acts on the entire machine."""
+
+    serves_queue: ClassVar[bool] = False
+    """Whether the reaction frees nodes for the first attempt of the queue."""
 
     @property
     def n_spares(self) -> int:

@@ -43,7 +43,6 @@ from rebat.policies.partitions import (
     shares_of,
 )
 from rebat.policies.planning.cells import CellPlan
-from rebat.policies.queue_order import QUEUE_ORDERS
 
 
 class Part(msgspec.Struct):
@@ -141,7 +140,7 @@ class Parts:
         part = view.part(nodes, has, adapted)
         context = msgspec.structs.replace(self._make_context(), n_spares=n_spares)
         if rows[0].order and len({row.order for row in rows}) == 1:
-            context = msgspec.structs.replace(context, order=QUEUE_ORDERS[rows[0].order])
+            context = msgspec.structs.replace(context, order=context.order_named(rows[0].order))
         if differ(rows):
             context = self._shared(part, rows, of, context)
         return Part(part, context, planned)
@@ -160,7 +159,7 @@ class Parts:
         placement = msgspec.structs.replace(
             context.placement, fused=lambda machine: CellPlan(machine, numbered, of)
         )
-        order = MergedOrder(context.order, rows, of)
+        order = MergedOrder({row.order: context.order_named(row.order) for row in rows}, rows, of)
         return msgspec.structs.replace(context, placement=placement, order=order)
 
     def partition_of(self, view: View, job_id: str) -> Partition:

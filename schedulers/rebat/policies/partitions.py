@@ -11,7 +11,7 @@ in opposite order).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
@@ -23,20 +23,28 @@ import numpy.typing as npt
 from rebat.contract import View
 from rebat.core.attempts import Attempt
 from rebat.core.cores import groups_of, processors_of
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
-from rebat.policies.queue_order import QUEUE_ORDERS, Key, QueueOrder
+from rebat.policies.queue_order import (
+    FormulaOrder,
+    Key,
+    QueueOrder,
+    bound,
+    check_order,
+    keys_of,
+    varies,
+)
 from rebat.policies.variants import text
 
 NONE = "none"
 """The option's value for a machine without partitions, even if the workload states some."""
 
 _EXPECTED = (
-    "NAME:NODES[:TIER][:order=ORDER][:max_nodes=N][:max_time=TIME][:default_time=TIME][:reversed] "
-    "joined by +, like normal:all:2+eternal:all:1:reversed"
+    "NAME:NODES[:TIER][:order=ORDER][:max_nodes=N][:max_time=TIME][:default_time=TIME][:weight=N]"
+    "[:reversed] joined by +, like normal:all:2+eternal:all:1:reversed"
 )
 _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
 
@@ -51,6 +59,8 @@ class Partition(msgspec.Struct, frozen=True):
         Numbers of its nodes, or of its cores if nodes have several cores.
     tier : int
         Jobs of the highest tier are first.
+    weight : int
+        Weight of the partition in a queue order by formula.
     backwards : bool
         Whether jobs start on the last nodes first.
     order : str
@@ -71,6 +81,7 @@ class Partition(msgspec.Struct, frozen=True):
     max_nodes: int = 0
     max_time_us: int = 0
     default_time_us: int = 0
+    weight: int = 1
 
     def adapted(self, attempt: Attempt) -> Attempt:
         """Return an attempt. If it has no walltime, it gets the default or the maximum time."""
@@ -105,20 +116,20 @@ class PartitionText(msgspec.Struct, frozen=True):
 
 
 def _order(name: str) -> str:
-    if name not in QUEUE_ORDERS:
-        raise unknown_name("order", name, QUEUE_ORDERS)
+    check_order(name)
     return name
 
 
-def _nodes_at_most(value: str) -> int:
+def _positive(value: str) -> int:
     if not (value.isdecimal() and 0 < int(value) < 10**8):
-        raise InputError(f"max_nodes is {value!r}", expected="a number of nodes")
+        raise InputError(f"is {value!r}", expected="a whole number from 1")
     return int(value)
 
 
 _OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "order": ("order", _order),
-    "max_nodes": ("max_nodes", _nodes_at_most),
+    "max_nodes": ("max_nodes", _positive),
+    "weight": ("weight", _positive),
     "max_time": ("max_time_us", lambda value: to_us(parse_duration(value))),
     "default_time": ("default_time_us", lambda value: to_us(parse_duration(value))),
 }
@@ -148,7 +159,10 @@ def _partition(part: str, text: str) -> PartitionText:
         key, equals, value = word.partition("=")
         if equals and key in _OPTIONS:
             field, read = _OPTIONS[key]
-            options.append((field, read(value)))
+            try:
+                options.append((field, read(value)))
+            except InputError as error:
+                raise error.at(f"partitions: {key}") from None
         elif word == "reversed":
             options.append(("backwards", True))
         elif word.isdecimal() and len(word) < 7:
@@ -181,8 +195,9 @@ PartitionsOption = Annotated[
         "run in the first partition of the highest tier whose limits allow them, eternal jobs in "
         "the lowest tier. More words, each after a colon: TIER (a number; the highest "
         "goes first), order=ORDER, max_nodes=N, max_time=TIME, default_time=TIME (planned time of "
-        "jobs without a walltime), reversed (fills the partition from its last node). none: no "
-        "partitions. Empty: those of the workload, if it states any.",
+        "jobs without a walltime), weight=N (in a queue order by formula), reversed (fills the "
+        "partition from its last node). none: no partitions. Empty: those of the workload, if it "
+        "states any.",
         (NONE,),
     ),
 ]
@@ -274,27 +289,65 @@ def shares_of(n: int, sizes: Sequence[int]) -> list[int]:
     return [whole + (i in first) for i, (whole, _) in enumerate(exact)]
 
 
-class MergedOrder(msgspec.Struct, frozen=True):
+class MergedOrder(msgspec.Struct, frozen=True, eq=False):
     """The order of one queue for several partitions.
 
     The highest tier is first. In a tier, partitions with equal orders are sorted together. If their
     orders differ, the jobs of the partition that is earlier in the list are first.
+
+    Attributes
+    ----------
+    orders : dict of str to QueueOrder
+        Queue orders by the names that partitions have. The empty name is that of the scheduler.
+    partitions : sequence of Partition
+    of : callable
+        Function that returns the partition of an attempt.
     """
 
-    order: QueueOrder
+    orders: Mapping[str, QueueOrder]
     partitions: Sequence[Partition]
     of: Callable[..., Partition]
 
+    def keys(self, attempts: Sequence[Attempt]) -> list[Key]:
+        """Return the key of each attempt: tier, place of the partition, key of its order."""
+        rows = [self.of(attempt) for attempt in attempts]
+        merged: list[Key] = [()] * len(rows)
+        for name in {row.order for row in rows}:
+            places = [at for at, row in enumerate(rows) if row.order == name]
+            keys = keys_of(self.orders[name], [attempts[at] for at in places])
+            for at, key in zip(places, keys, strict=True):
+                merged[at] = (-rows[at].tier, self._place(rows[at]), *key)
+        return merged
+
     def __call__(self, attempt: Attempt) -> Key:
         """Return the tier, the place of the partition, and the key of its order."""
-        partition = self.of(attempt)
-        place = next(
+        return self.keys([attempt])[0]
+
+    def _place(self, partition: Partition) -> int:
+        return next(
             i
             for i, other in enumerate(self.partitions)
             if (other.tier, other.order) == (partition.tier, partition.order)
         )
-        order = QUEUE_ORDERS[partition.order] if partition.order else self.order
-        return (-partition.tier, place, *order(attempt))
+
+    @property
+    def varies(self) -> bool:
+        """Whether the order of queued attempts changes over time."""
+        return any(map(varies, self.orders.values()))
+
+    def bound(self, view: View, margin_us: int, seed: int, n_nodes: int) -> MergedOrder:
+        """See `queue_order.bound`. A formula also gets the weights of the partitions."""
+        most = max(1, *(row.weight for row in self.partitions))
+        orders = {
+            name: bound(order, view, margin_us, seed, n_nodes)
+            for name, order in self.orders.items()
+        }
+        for name, order in orders.items():
+            if isinstance(order, FormulaOrder):
+                orders[name] = msgspec.structs.replace(
+                    order, weight=lambda attempt: self.of(attempt).weight / most
+                )
+        return msgspec.structs.replace(self, orders=orders)
 
 
 def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:

@@ -16,11 +16,13 @@ from rebat.contract import Policy
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
 from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
-from rebat.core.units import to_us
+from rebat.core.units import parse_duration, to_us
 from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
+from rebat.policies.formula import COLUMNS, NAMED, Formula, formula_of
 from rebat.policies.guard import Guarded
+from rebat.policies.limits import Accounting, read_limits
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
 from rebat.policies.parted import InEach, Parted, Parts, check_shared, differ
 from rebat.policies.partitions import groups_of_partitions, partitions_on, read_partitions
@@ -42,7 +44,7 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
-from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder
+from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder, check_order, order_of
 from rebat.policies.reactions.compaction import CompactionOptions
 from rebat.policies.reactions.defragmentation import DefragmentationOptions
 from rebat.policies.reactions.exclusion import Exclusion, ExclusionOptions
@@ -54,6 +56,7 @@ from rebat.policies.reactions.priorities import PrioritiesOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.sleep import SleepOptions
 from rebat.policies.reactions.stealing import StealingOptions
+from rebat.policies.shares import RULES, Shares, read_shares
 from rebat.policies.variants import (
     Difference,
     Options,
@@ -109,9 +112,49 @@ def _stage(description: str) -> Meta:
 class CommonOptions(Options, frozen=True):
     """Options of every scheduler."""
 
-    order: Annotated[str, choice(QUEUE_ORDERS, "Queue order, or FILE.py:FUNCTION.", OwnOrder)] = (
-        "fcfs"
-    )
+    order: Annotated[
+        str,
+        choice(
+            (*QUEUE_ORDERS, *NAMED),
+            "Queue order, FILE.py:FUNCTION, or a formula like 1000*age/week+10*size. The largest "
+            f"value of a formula is first. Columns: {', '.join(COLUMNS)}. "
+            "multifactor:age=W,fairshare=W,size=W,partition=W has the weights of Slurm.",
+            OwnOrder,
+            check_order,
+        ),
+    ] = "fcfs"
+    order_period: Annotated[
+        str | float,
+        text(
+            parse_duration,
+            "Time between two sorts of the queue, if the order changes over time, like 5min "
+            "(Slurm's PriorityCalcPeriod). 0: before every plan.",
+        ),
+    ] = 0.0
+    shares: Annotated[
+        str,
+        text(
+            read_shares,
+            "Shares of accounts and users for the column fairshare, like "
+            "phys=3(ann=1+bo=2)+chem=1. Other accounts and users have one share.",
+        ),
+    ] = ""
+    fairshare_rule: Annotated[
+        str,
+        choice(
+            RULES,
+            "Rule for the column fairshare: Slurm's fair tree (tree), or its classic algorithm "
+            "(classic).",
+        ),
+    ] = "tree"
+    half_life: Annotated[
+        str | float,
+        text(
+            parse_duration,
+            "Time in which the weight of past usage halves, for the columns usage and fairshare. "
+            "0: usage does not decay.",
+        ),
+    ] = "7d"
     semantics: Annotated[
         str,
         choice(
@@ -190,6 +233,34 @@ class CommonOptions(Options, frozen=True):
             "Time at which eternal jobs end, in seconds. 0: they end when no other job is left.",
         ),
     ] = 0.0
+    limits: Annotated[
+        str,
+        text(
+            read_limits,
+            "Maximum numbers of running jobs, and of nodes on which they run, for each user, "
+            "account or queue: KIND[=NAME]:jobs=N:nodes=N, joined by +. Example: "
+            "user:jobs=4+user=ann:jobs=8+account=phys:nodes=64. A job that would exceed a limit "
+            "waits without a reservation.",
+        ),
+    ] = ""
+
+    @property
+    def formula(self) -> Formula | None:
+        """The formula of the queue order, or None if the order is another one."""
+        if self.order in QUEUE_ORDERS or is_own(self.order):
+            return None
+        return formula_of(self.order)
+
+    def idle(self) -> frozenset[str]:
+        """Return the options without an effect."""
+        columns = self.formula.columns if self.formula else frozenset[str]()
+        names = {"shares", "fairshare_rule"} if "fairshare" not in columns else set()
+        if not columns & {"usage", "fairshare"}:
+            names.add("half_life")
+        if not (self.formula and self.formula.varies):
+            names.add("order_period")
+        return frozenset(names)
+
     seed: Annotated[
         int,
         number(
@@ -304,6 +375,7 @@ class Point(msgspec.Struct, frozen=True):
                 problem = f"{part.name} is not possible with placement {self.placement.name!r}"
                 expected = f"placement=any, named or cluster: {part.boxless}"
                 raise InputError(problem, expected=expected)
+        self._check_limits()
         if self.parted and not isinstance(self.planning, FifoOptions):
             self._check_partitions()
         if not self.placement.backwards and any(
@@ -311,6 +383,17 @@ class Point(msgspec.Struct, frozen=True):
         ):
             problem = f"reversed partitions are not possible with placement {self.placement.name!r}"
             raise InputError(problem, "axis partitions", "placement=cluster")
+
+    def _check_limits(self) -> None:
+        """Raise InputError if the other parts do not support limits of users."""
+        if not self.common.limits:
+            return
+        resizes = self.planning.malleability is not None
+        others = [part.name for part in self.reactions if part.serves_queue]
+        if resizes or others:
+            name = f"planning={self.planning.name}" if resizes else f"react={others[0]}"
+            problem = f"limits are not possible with {name}"
+            raise InputError(problem, "axis limits", "a part that respects limits, like easy")
 
     def _check_partitions(self) -> None:
         """Raise InputError if the other parts do not support the partitions."""
@@ -343,12 +426,18 @@ class Point(msgspec.Struct, frozen=True):
 
         ``hazards`` is the failure law of the run, if there is one.
         """
-        context = self.context(hazards)
+        common = self.common
+        half_life_us = to_us(parse_duration(common.half_life))
+        shares = Shares(common.shares, half_life_us, common.fairshare_rule)
+        context = self.context(hazards, shares)
         plans = not isinstance(self.planning, FifoOptions)
-        parts = Parts(self.partitions, partial(self.context, hazards), plans)
+        parts = Parts(self.partitions, partial(self.context, hazards, shares), plans)
         planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)
+        columns = common.formula.columns if common.formula else frozenset[str]()
+        if common.limits or columns & {"usage", "fairshare"}:
+            planning = Accounting(planning, shares, common.limits)
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")
             if self.parted and reaction.in_each
@@ -363,13 +452,16 @@ class Point(msgspec.Struct, frozen=True):
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
 
-    def context(self, hazards: Hazards | None = None) -> Context:
+    def context(self, hazards: Hazards | None = None, shares: Shares | None = None) -> Context:
         """Return the inputs that the parts share, in addition to their options."""
         common, rule = self.common, self.planning.malleability
+        shares = shares or Shares()
+        order = common.rule("order") if is_own(common.order) else order_of(common.order, shares)
         return Context(
-            order=common.rule("order"),
+            order=order,
             seed=common.seed,
             placement=self.placement.make(hazards, common.seed),
+            shares=shares,
             partitions=self.partitions,
             hazards=hazards,
             dialect=self.dialect,
@@ -378,6 +470,7 @@ class Point(msgspec.Struct, frozen=True):
             n_spares=sum(reaction.n_spares for reaction in self.reactions),
             hit_first=any(reaction.hit_first for reaction in self.reactions),
             margin_us=self.planning.margin_us,
+            period_us=to_us(parse_duration(common.order_period)),
         )
 
     def duties(self) -> list[Duty]:

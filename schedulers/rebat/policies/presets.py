@@ -21,7 +21,8 @@ from rebat.core.options import SessionOptions
 from rebat.models.boxes import Allotment, TorusBlocks
 from rebat.models.power import NodePower, read_power
 from rebat.models.remaining import RJMS_DELAY_S
-from rebat.policies.choosing import changed, point
+from rebat.policies.choosing import OPTIONS, changed, point
+from rebat.policies.formula import MULTIFACTOR, NAMED
 from rebat.policies.own import OwnCode, is_own
 from rebat.policies.own_policy import OwnPolicy, own_policy, without_class
 from rebat.policies.partitions import Partition, partitions_on
@@ -55,7 +56,8 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     row = PRESETS[name]
     if not texts:
         return row
-    pairs = [_change(text) for text in texts.split(",")]
+    words = _split(texts)
+    pairs = [_change(text) for text in words]
     if not all(axis and value for axis, value in pairs):
         raise InputError(f"invalid policy {spec!r}", expected="name:axis=choice,axis=choice")
     repeated = [axis for axis, n in Counter(axis for axis, _ in pairs).items() if n > 1]
@@ -63,18 +65,44 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
         error = f"policy {spec!r} has two values for {repeated[0]}"
         raise InputError(error, expected="one value per axis")
     point = changed(row.point, dict(pairs), folder)
-    changes = ",".join(
-        text if is_own(text) or is_file(text) else text.lower() for text in texts.split(",")
-    )
+    changes = ",".join(map(_plain, words))
     return Preset(f"{name}:{changes}", f"{row.summary}; with {changes}", row.source, point)
 
 
+def _split(texts: str) -> list[str]:
+    """Split changes at commas, except within parentheses and between factors of an order.
+
+    >>> _split("order=multifactor:age=1,size=2,depth=easy")
+    ['order=multifactor:age=1,size=2', 'depth=easy']
+    """
+    words = [""]
+    for text in texts.split(","):
+        last = words[-1]
+        factors = MULTIFACTOR in last and text.partition("=")[0].strip().lower() not in OPTIONS
+        if last and (factors or last.count("(") > last.count(")")):
+            words[-1] += f",{text}"
+        else:
+            words.append(text)
+    return words[1:]
+
+
 def _change(text: str) -> tuple[str, str]:
-    """Return the axis and the choice in a text. Both are in lower case, except file names."""
+    """Return the axis and the choice in a text, in lower case except for names."""
     axis, equals, value = text.partition("=")
-    if not equals and (is_own(text) or text.lower() in QUEUE_ORDERS):
+    if not equals and (is_own(text) or text.lower() in {*QUEUE_ORDERS, *NAMED}):
         axis, value = "order", text
-    return axis.lower(), value if is_own(value) or is_file(value) else value.lower()
+    axis = axis.lower()
+    return axis, value if axis in _WITH_NAMES else _plain(value)
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case, unless it contains names of files or users."""
+    names = text.partition("=")[0].strip().lower() in _WITH_NAMES
+    return text if names or is_own(text) or is_file(text) else text.lower()
+
+
+_WITH_NAMES = frozenset(("shares", "limits"))
+"""Options whose values contain names of users."""
 
 
 def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
@@ -229,6 +257,11 @@ LATER = {
     "diagnose": "0",
     "reschedule": "0",
     "init": "0",
+    "order_period": 0.0,
+    "shares": "",
+    "fairshare_rule": "tree",
+    "half_life": "7d",
+    "limits": "",
 }
 """Defaults of options that earlier versions did not have. `identity` leaves out options with these
 defaults, so that results of earlier versions stay valid.

@@ -14,17 +14,21 @@ jobs).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rebat.contract import View
 from rebat.core.attempts import Attempt, job_name
 from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.units import to_s
+from rebat.policies.formula import COLUMNS, NAMED, Floats, formula_of, is_formula
 from rebat.policies.own import Rule, numbers
+from rebat.policies.shares import Shares
 
 PriorityRule = Callable[[Any, Any, Any, int, int], Any]
 """Function that returns a sort key.
@@ -228,12 +232,115 @@ class RuleOrder(msgspec.Struct, frozen=True):
         key = priority_rule(self.rule)(time, attempt.n_nodes, index, self.n_nodes, self.seed)
         return (-attempt.priority, int(key), index, attempt.serial)
 
+    def bound(self, view: View, margin_us: int, seed: int, n_nodes: int) -> RuleOrder:
+        """See `bound`."""
+        return RuleOrder(self.rule, n_nodes, margin_us, seed)
 
-def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
-    """Return the order with its parameters: machine size (for LJF), margin, seed (for RANDOM)."""
-    if isinstance(order, RuleOrder):
-        return RuleOrder(order.rule, n_nodes, margin_us, seed)
-    return order
+
+def bound(
+    order: QueueOrder, view: View, margin_us: int, seed: int, n_nodes: int | None = None
+) -> QueueOrder:
+    """Return the order with its parameters, if it has any.
+
+    These are the view (for formulas), the size of the machine or of a part of it (for LJF), the
+    margin, and the seed (for RANDOM).
+    """
+    bind = getattr(order, "bound", None)
+    if bind is None:
+        return order
+    result: QueueOrder = bind(view, margin_us, seed, view.n_nodes if n_nodes is None else n_nodes)
+    return result
+
+
+def varies(order: QueueOrder) -> bool:
+    """Return whether the order of queued attempts changes over time."""
+    return bool(getattr(order, "varies", False))
+
+
+def keys_of(order: QueueOrder, attempts: Sequence[Attempt]) -> list[Key]:
+    """Return the key of each attempt."""
+    keys = getattr(order, "keys", None)
+    return [*keys(attempts)] if keys else [order(attempt) for attempt in attempts]
+
+
+class FormulaOrder(msgspec.Struct, frozen=True, eq=False):
+    """A queue order by formula (`rebat.policies.formula`). The largest value is first.
+
+    Attempts with equal values are ordered by their entry into the queue.
+
+    Attributes
+    ----------
+    text : str
+        The formula, or its name.
+    shares : Shares
+        The usage and the fair-share factors of users.
+    weight : callable, optional
+        Function that returns the weight of an attempt's partition, from 0 to 1.
+    view : View, optional
+        See ``bound``.
+    """
+
+    text: str
+    shares: Shares
+    weight: Callable[[Attempt], float] | None = None
+    view: View | None = None
+
+    def keys(self, attempts: Sequence[Attempt]) -> list[Key]:
+        """Return the key of each attempt."""
+        values = formula_of(self.text).values(self._table(attempts)).tolist()
+        return [
+            (-attempt.priority, -value, attempt.queued_us, attempt.serial)
+            for attempt, value in zip(attempts, values, strict=True)
+        ]
+
+    def __call__(self, attempt: Attempt) -> Key:
+        """Return priority, value of the formula, and entry into the queue."""
+        return self.keys([attempt])[0]
+
+    def _table(self, attempts: Sequence[Attempt]) -> Floats:
+        """Return the columns that the formula uses. Other columns are 0."""
+        view, shares = self.view, self.shares
+        assert view is not None
+        now_us, used = view.now_us, formula_of(self.text).columns
+        columns: dict[str, Callable[[Attempt], float]] = {
+            "age": lambda a: to_s(now_us - a.queued_us),
+            "size": lambda a: a.n_nodes,
+            "walltime": lambda a: to_s(planned_us(a)),
+            "expansion": lambda a: 1 + (now_us - a.queued_us) / planned_us(a),
+            "class": lambda a: a.priority_class,
+            "submitted": lambda a: max(1.0, to_s(a.submit_us)),
+            "nodes": lambda a: view.n_machine,
+            "partition": lambda a: self.weight(a) if self.weight else 1.0,
+            "usage": lambda a: shares.usage_s(view.job(a.job_id).traits, now_us),
+            "fairshare": lambda a: shares.factor(view.job(a.job_id).traits, now_us),
+        }
+        table = np.zeros((len(attempts), len(COLUMNS)))
+        for at, name in enumerate(COLUMNS):
+            if name in used:
+                table[:, at] = [columns[name](attempt) for attempt in attempts]
+        return table
+
+    def bound(self, view: View, margin_us: int, seed: int, n_nodes: int) -> FormulaOrder:
+        """See `bound`."""
+        return msgspec.structs.replace(self, view=view)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the order of queued attempts changes over time."""
+        return formula_of(self.text).varies
+
+
+def check_order(text: str) -> None:
+    """Raise InputError if a text is neither the name of an order nor a formula."""
+    if text not in QUEUE_ORDERS:
+        if not is_formula(text):
+            raise unknown_name("order", text, [*QUEUE_ORDERS, *NAMED, "a formula"])
+        formula_of(text)
+
+
+def order_of(text: str, shares: Shares) -> QueueOrder:
+    """Return a queue order by its name or formula."""
+    return QUEUE_ORDERS[text] if text in QUEUE_ORDERS else FormulaOrder(text, shares)
 
 
 class OwnOrder(msgspec.Struct, frozen=True):

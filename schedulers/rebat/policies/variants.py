@@ -22,14 +22,19 @@ from rebat.policies.own import is_own, own_rule
 
 
 def choice(
-    names: Iterable[str], description: str, custom: Callable[[Any], Any] | None = None
+    names: Iterable[str],
+    description: str,
+    custom: Callable[[Any], Any] | None = None,
+    other: Callable[[str], Any] | None = None,
 ) -> Meta:
     """Describe an option whose value is a key of a table.
 
     ``custom`` creates a rule from a function in the user's file. If it is not set, the option does
-    not accept files.
+    not accept files. ``other`` raises InputError for a text that is not valid. If it is not set,
+    the option accepts no other text.
     """
-    return Meta(description=description, extra={"choices": names, "custom": custom})
+    extra = {"choices": names, "custom": custom, "other": other}
+    return Meta(description=description, extra=extra)
 
 
 def number(least: float, most: float, unit: str, description: str) -> Meta:
@@ -151,7 +156,9 @@ class OptionField(msgspec.Struct, frozen=True):
         if self.extra["custom"] and is_own(value):
             own_rule(self.name, value, self.extra["custom"])
         elif value not in self.extra["choices"]:
-            raise unknown_name(self.name, value, self.extra["choices"])
+            if self.extra["other"] is None:
+                raise unknown_name(self.name, value, self.extra["choices"])
+            self.extra["other"](value)
 
 
 def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:

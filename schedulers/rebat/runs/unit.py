@@ -24,7 +24,7 @@ from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.workloads.load import workload_hash
 
-RESULTS_FORMAT = 9
+RESULTS_FORMAT = 10
 """Number that must be incremented with each change of the program that changes results of runs."""
 
 

@@ -60,10 +60,10 @@ from rebat.session.state import Lifecycle, Nodes, State, check_jobs, check_nodes
 from rebat.session.transactions import Transactions
 
 MOST_ROUNDS = 3
-"""Maximum number of plans per message.
+"""Maximum number of plans per message that request no other plan.
 
-A plan is repeated if it changed the state by proposals other than starts, or if some of its
-proposals were refused.
+A plan is repeated if it changed the state by proposals other than starts, if some of its proposals
+were refused, or if it started attempts and requested another plan (``Wake``).
 """
 
 
@@ -222,10 +222,13 @@ class Session:
         """Decide on queued attempts."""
         if not self._state.changes or (self._jobs.stopping and not self._may_plan_while_killing):
             return
-        for _ in range(MOST_ROUNDS):
+        rounds = 0
+        while rounds < MOST_ROUNDS:
             self._request_plan()
-            if not self._state.changes or self._jobs.stopping:
+            changes = self._state.changes
+            if not changes or self._jobs.stopping:
                 return
+            rounds += not (changes.woken and changes.started)
 
     def _request_plan(self) -> None:
         state = self._state

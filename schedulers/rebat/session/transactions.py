@@ -719,7 +719,13 @@ class Transactions:
             self._call_at_all(s.at_us for s in self.jobs.scheduled.values())
 
     def _wake(self, wake: Wake) -> Refusal | None:
-        """Add a wake. If its time is not in the future, return a refusal."""
+        """Add a wake. If its time is not in the future, return a refusal.
+
+        At the present time, a plan can request another plan.
+        """
+        if self.state.planning and wake.at_us == self.state.now_us:
+            self.state.changes.woken.append(wake.tag)
+            return None
         if not self.state.now_us < wake.at_us < FOREVER_US:
             return Refusal(f"wake {wake.tag!r}", "must be at a finite time after the present time")
         self.wakes.append(wake)

@@ -81,6 +81,7 @@ def why_not_policy(point: Point) -> str:
             f"order={common.order}": common.order not in ORDERS,
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
+            "limits": bool(common.limits),
             "silent_errors=retry": common.silent_errors == "retry",
             "stages of recovery": point.recovery is not None,
         }

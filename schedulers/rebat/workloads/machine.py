@@ -42,6 +42,7 @@ FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "max_nodes": (_is_number(1), "a number of nodes"),
     "max_time": (_is_time, "a duration like 12h"),
     "default_time": (_is_time, "a duration like 12h"),
+    "weight": (_is_number(1), "a number from 1"),
 }
 """Fields of a declared partition: whether a value is valid, and what is expected."""
 

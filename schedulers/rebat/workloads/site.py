@@ -44,6 +44,7 @@ class SitePartition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_nodes: int = 0
     max_time: str = ""
     default_time: str = ""
+    weight: int = 1
 
 
 class Scheduler(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

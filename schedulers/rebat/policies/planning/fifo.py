@@ -44,7 +44,7 @@ from rebat.policies.partitions import (
     shares_of,
 )
 from rebat.policies.placement.choosers import Mask, Request
-from rebat.policies.queue_order import Key, QueueOrder
+from rebat.policies.queue_order import Key, QueueOrder, bound, varies
 
 
 class Fifo(Planning):
@@ -60,7 +60,7 @@ class Fifo(Planning):
         place = context.placement
         self._counted = place.counted and not options.partitions
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
-        self._order_on = context.order_on
+        self._context = context
         self._limit_on = context.limit_on
         self._partitions = options.partitions
         self._places: tuple[Partition, ...] = ()
@@ -76,6 +76,14 @@ class Fifo(Planning):
         """Yield the attempts to start now, and the attempts to checkpoint for them."""
         if not self._places:
             self._open_on(view)
+        if any(map(varies, self._orders.values())):
+            for queue in self._queues.values():
+                names = [name for _, name in queue if name in view.queue]
+                queue[:] = sorted((self._key(view, self._attempts[name]), name) for name in names)
+        if changes.withdrawn:
+            gone = {n for n, a in self._attempts.items() if a.job_id in changes.withdrawn}
+            for queue in self._queues.values():
+                queue[:] = [row for row in queue if row[1] not in gone]
         for attempt in (*changes.arrived, *changes.resubmitted):
             places = self._where(view, attempt.job_id)
             limit = max((self._limit_in(place) for place in places), key=lambda it: it.most)
@@ -88,7 +96,7 @@ class Fifo(Planning):
             if reason := limit.exceeded(attempt.n_nodes) or (all(refused) and refused[0]):
                 yield Reject(attempt.id, reason)
             else:
-                key = self._orders[places[0].name](_at_its_place(attempt))
+                key = self._key(view, attempt)
                 insort(self._queues[places[0].tier], (key, attempt.id))
                 self._attempts[attempt.id] = attempt
         room = Room(view)
@@ -98,17 +106,21 @@ class Fifo(Planning):
                 yield from victims
                 return  # the session calls plan again when the victims have released their nodes
 
+    def _key(self, view: View, attempt: Attempt) -> Key:
+        place = self._where(view, attempt.job_id)[0]
+        return self._orders[place.name](_at_its_place(attempt))
+
     def _open_on(self, view: View) -> None:
         machine = view.machine
         self._places = partitions_on(
             self._partitions or "all:all", machine.n_nodes, machine.cores_per_node
         )
-        self._orders = {
-            place.name: MergedOrder(
-                self._order_on(place.nodes.size), self._places, lambda attempt, place=place: place
+        orders = {place.order: self._context.order_named(place.order) for place in self._places}
+        for place in self._places:
+            order = MergedOrder(orders, self._places, lambda attempt, place=place: place)
+            self._orders[place.name] = bound(
+                order, view, self._context.margin_us, self._context.seed, place.nodes.size
             )
-            for place in self._places
-        }
         groups = groups_of_partitions(self._places)
         sizes = [nodes_of_all(group).size for group in groups]
         shares = shares_of(self._limit_on(view.n_nodes).n_spares, sizes)

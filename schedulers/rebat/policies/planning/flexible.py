@@ -50,6 +50,7 @@ class FlexibleScheduling(ListScheduling):
             maintenance=options.maintenance,
             margin_us=options.margin_us,
             seed=context.seed,
+            period_us=context.period_us,
         )
         self._rule, self._members = context.rule, context.members
         self._molding: Molding = MOLDINGS[options.moldable]
@@ -63,7 +64,7 @@ class FlexibleScheduling(ListScheduling):
         as_planned = self._book(plan, changes) and not self._started_larger
         self._started_larger = False
         plan.advance(view.now_us)
-        upkeep = self._take_in(plan, changes)
+        upkeep = max(self._take_in(plan, changes), self._sort(plan, view.now_us))
         self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, len(self._queue))
         rejected = list(self._enter(view, plan, changes))
         return [*rejected, *self._allocate(view)]

@@ -88,6 +88,8 @@ class ListScheduling(Planning):
         ALL.
     seed : int
         Seed of a random queue order.
+    period_us : int
+        See `SortedQueue`.
     """
 
     def __init__(
@@ -99,8 +101,9 @@ class ListScheduling(Planning):
         placement: Callable[[Machine], AvailabilityPlan] | None = None,
         first: bool = False,
         seed: int = 0,
+        period_us: int = 0,
     ) -> None:
-        self._queue = SortedQueue(order, margin_us, seed)
+        self._queue = SortedQueue(order, margin_us, seed, period_us)
         self._depth = depth
         self._upkeep = MAINTENANCE[maintenance]
         self._placement = placement or (lambda machine: CountedPlan(machine.n_nodes))
@@ -112,7 +115,8 @@ class ListScheduling(Planning):
         plan = self._opened(view)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
-        upkeep, first = self._take_in(plan, changes), len(self._queue)
+        upkeep = max(self._take_in(plan, changes), self._sort(plan, view.now_us))
+        first = len(self._queue)
         rejected: list[Proposal] = []
         if changes.arrived or changes.resubmitted:
             upkeep = max(upkeep, self._enqueue(view.n_nodes, changes, rejected))
@@ -129,7 +133,7 @@ class ListScheduling(Planning):
     def _opened(self, view: View) -> AvailabilityPlan:
         if self._plan is None:
             self._plan = self._placement(view.machine)
-            self._queue.on_machine(view.n_nodes)
+            self._queue.on_machine(view)
         return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
@@ -144,6 +148,13 @@ class ListScheduling(Planning):
         for running in changes.started:
             begin(running, self._end_us(running))
         return as_planned
+
+    def _sort(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
+        """Sort the queue, if its order changes over time. Return the update the plan needs."""
+        if not self._queue.sort(now_us):
+            return Upkeep.APPEND
+        plan.clear()
+        return Upkeep.REBUILD
 
     def _end_us(self, running: Running) -> int:
         return running.start_us + self._queue.duration_of(running.attempt)
@@ -268,4 +279,5 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
             context.placement.plan_on,
             options.reserve == "first",
             context.seed,
+            context.period_us,
         )

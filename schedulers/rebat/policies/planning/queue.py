@@ -15,7 +15,7 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.kernels import counts
 from rebat.kernels.counts import NEVER
-from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
+from rebat.policies.queue_order import Key, QueueOrder, bound, keys_of, planned_us, varies
 
 T = TypeVar("T")
 
@@ -34,12 +34,17 @@ class SortedQueue:
         Microseconds that are added to each walltime. The number may be negative.
     seed : int
         Seed of a random order.
+    period_us : int
+        Time between sorts of the queue in microseconds, if the order changes over time.
     """
 
-    def __init__(self, order: QueueOrder, margin_us: int = 0, seed: int = 0) -> None:
+    def __init__(
+        self, order: QueueOrder, margin_us: int = 0, seed: int = 0, period_us: int = 0
+    ) -> None:
         self._order = order
         self._margin_us = margin_us
         self._seed = seed
+        self._period_us, self._sorted_us = period_us, -(2**62)
         self._keys: list[Key] = []
         self._proposed: list[tuple[int, Attempt]] = []
         self.attempts: list[Attempt] = []
@@ -71,12 +76,28 @@ class SortedQueue:
         self.serial[at] = attempt.serial
         return at
 
-    def on_machine(self, n_nodes: int) -> None:
-        """Set the size of the machine, which the order may need.
+    def on_machine(self, view: View) -> None:
+        """Set the machine and its size, which the order may need.
 
         Call this before adding attempts.
         """
-        self._order = bound(self._order, n_nodes, self._margin_us, self._seed)
+        self._order = bound(self._order, view, self._margin_us, self._seed)
+
+    def sort(self, now_us: int) -> bool:
+        """Sort the queue again, if its order changes over time. Return whether it changed."""
+        n = len(self.attempts)
+        if not varies(self._order) or now_us < self._sorted_us + self._period_us:
+            return False
+        self._sorted_us = now_us
+        keys = keys_of(self._order, self.attempts)
+        places = sorted(range(n), key=keys.__getitem__)
+        self._keys = [keys[at] for at in places]
+        if places == [*range(n)]:
+            return False
+        self.attempts = [self.attempts[at] for at in places]
+        for array in (self.size, self.duration, self.start, self.serial):
+            array[:n] = array[places]
+        return True
 
     def duration_of(self, attempt: Attempt) -> int:
         """Return the planned duration of an attempt in microseconds, at least 1."""
@@ -107,7 +128,7 @@ class SortedQueue:
         if not (proposed or started or withdrawn):
             return True
         names = [*(running.attempt.job_id for running in started), *withdrawn]
-        as_due = names == [attempt.job_id for _, attempt in proposed]
+        as_due = not withdrawn and names == [attempt.job_id for _, attempt in proposed]
         if as_due:
             positions = [at for at, _ in proposed]
         else:

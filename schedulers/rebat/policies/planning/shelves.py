@@ -23,7 +23,7 @@ class Shelves(Planning):
     """A planning that fills one shelf after the other with jobs, in queue order."""
 
     def __init__(self, options: ShelfOptions, context: Context) -> None:
-        self._queue = SortedQueue(context.order, options.margin_us, context.seed)
+        self._queue = SortedQueue(context.order, options.margin_us, context.seed, context.period_us)
         self._backfill = options.backfill
         self._began = False
 
@@ -33,7 +33,7 @@ class Shelves(Planning):
         Reject jobs that are larger than the machine.
         """
         if not self._began:
-            self._queue.on_machine(view.n_nodes)
+            self._queue.on_machine(view)
             self._began = True
         self._queue.book(changes.started, changes.withdrawn)
         decisions: list[Proposal] = []
@@ -43,6 +43,7 @@ class Shelves(Planning):
             else:
                 self._queue.add(attempt)
         if not view.running:
+            self._queue.sort(view.now_us)
             self._fill_shelf(view)
             due = self._queue.due(view.now_us)
             decisions += [Start(attempt.id) for _, attempt in due]

@@ -10,6 +10,7 @@ infrastructure available for parallel tasks".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from rebat.contract import Move, News, Proposal, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Running
@@ -35,7 +36,7 @@ class Defragmentation(Periodic):
         """Move the smallest job whose move makes room for the head."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
-        head = min(view.queue.values(), key=self._order_on(view.n_nodes))
+        head = min(view.queue.values(), key=self._order_on(view))
         free = view.machine.free
         if head.n_nodes > view.n_free or self._place(view, free, head) is not None:
             return
@@ -74,6 +75,8 @@ class Defragmentation(Periodic):
 
 class DefragmentationOptions(ReactionOptions, frozen=True, tag="defragment"):
     """Move a job if this makes room for the first job of the queue."""
+
+    serves_queue: ClassVar[bool] = True
 
     kind = Defragmentation
 

@@ -40,7 +40,7 @@ class Preemption(Periodic):
         """Preempt jobs for the head of the queue, if enough later jobs may be preempted."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
-        order = self._order_on(view.n_nodes)
+        order = self._order_on(view)
         head = min(view.queue.values(), key=order)
 
         def place(attempt: Attempt) -> Key:
@@ -83,6 +83,8 @@ class Preemption(Periodic):
 
 class PreemptionOptions(ReactionOptions, frozen=True, tag="preempt"):
     """Preempt jobs that are later in the queue order, for the first job of the queue."""
+
+    serves_queue: ClassVar[bool] = True
 
     kind = Preemption
     boxless: ClassVar[str] = "free nodes may form no box"

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits on the running jobs of users, accounts and queues, as in Slurm.
+
+A job that would exceed a limit now is not considered by the planning: it does not start, and has no
+reservation. Only running jobs and held nodes count, so later jobs of other users start first.
+Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `sacctmgr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from rebat.contract import Changes, PlannedStarts, Proposal, Reject, Start, View, Wake
+from rebat.core.attempts import Attempt, Running
+from rebat.core.errors import InputError
+from rebat.core.formatting import counted
+from rebat.core.traits import Traits
+from rebat.policies.composition import Planning
+from rebat.policies.shares import Shares
+
+KINDS = ("user", "account", "queue")
+"""Groups of jobs that a limit can have: traits of jobs. Each user, account or queue is a group."""
+
+EXPECTED = "KIND[=NAME]:jobs=N:nodes=N joined by +, like user:jobs=4+account=phys:nodes=64"
+
+
+class Limit(NamedTuple):
+    """The maximum number of running jobs, and of nodes on which they run. 0: no maximum."""
+
+    jobs: int = 0
+    nodes: int = 0
+
+
+@lru_cache(maxsize=64)
+def read_limits(text: str) -> dict[tuple[str, str], Limit]:
+    """Return limits by kind and name. A limit with an empty name is for all others of the kind.
+
+    >>> read_limits("user:jobs=4+user=ann:jobs=9")["user", "ann"]
+    Limit(jobs=9, nodes=0)
+    """
+    rows: dict[tuple[str, str], Limit] = {}
+    for part in text.split("+") if text else ():
+        head, *words = part.split(":")
+        kind, equals, name = head.partition("=")
+        fields = dict(word.partition("=")[::2] for word in words)
+        valid = kind in KINDS and bool(name) == bool(equals) and (kind, name) not in rows
+        numbers = all(v.isascii() and v.isdecimal() and 0 < len(v) < 9 for v in fields.values())
+        if not (valid and numbers and words and len(fields) == len(words)) or not fields.keys() <= {
+            *Limit._fields
+        }:
+            raise InputError(f"invalid limits {part[:60]!r}", expected=EXPECTED)
+        rows[kind, name] = Limit(**{key: int(value) for key, value in fields.items()})
+    return rows
+
+
+class Group(msgspec.Struct):
+    """What the jobs of a user, an account or a queue hold, and its limit."""
+
+    kind: str
+    name: str
+    limit: Limit
+    jobs: int = 0
+    nodes: int = 0
+
+    def refuses(self, n_nodes: int) -> str:
+        """Return why one more job of ``n_nodes`` nodes would exceed the limit, or an empty text."""
+        limit = self.limit
+        if limit.jobs and self.jobs + 1 > limit.jobs:
+            return f"{self.kind} {self.name} runs {counted(self.jobs, 'job')}: this is the limit"
+        if limit.nodes and self.nodes + n_nodes > limit.nodes:
+            used = f"{self.kind} {self.name} uses {counted(self.nodes, 'node')}"
+            return f"{used}, and the limit is {limit.nodes}"
+        return ""
+
+
+class Accounting(Planning):
+    """A planning that records the usage of users, and hides jobs from it that limits bar.
+
+    Parameters
+    ----------
+    planning : Planning
+        The planning that starts jobs.
+    shares : Shares
+        The usage of users, which this class updates.
+    limits : str
+        See `read_limits`.
+    """
+
+    def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
+        self._planning, self._shares, self._limits = planning, shares, read_limits(limits)
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._holding: dict[str, tuple[Traits, int]] = {}
+        self._waiting: dict[str, tuple[Attempt, Traits]] = {}
+        self._barred: dict[str, Attempt] = {}
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+        """Yield the attempts to start now. No start exceeds a limit."""
+        self._account(view, changes)
+        if not self._limits:
+            yield from self._planning.plan(view, changes)
+            return
+        rejected = [*self._enter(view, changes)]
+        yield from rejected
+        changes = self._visible(changes, {proposal.attempt_id for proposal in rejected})
+        yield from self._allowed(view, self._planning.plan(view, changes))
+
+    # ---- usage
+
+    def _account(self, view: View, changes: Changes) -> None:
+        """Update the usage of users and groups."""
+        for running in (*changes.started, *changes.moved, *changes.held):
+            traits, n_nodes = view.job(running.attempt.job_id).traits, running.attempt.n_nodes
+            self._waiting.pop(running.attempt.job_id, None)
+            self._holding[running.attempt.id] = traits, n_nodes
+            self._hold(traits, 1, n_nodes, running.start_us)
+        for running in (*changes.ended, *changes.stopped):
+            self._release(running, view.now_us)
+
+    def _release(self, running: Running, now_us: int) -> None:
+        traits, n_nodes = self._holding.pop(running.attempt.id, (None, 0))
+        if traits is not None:
+            self._hold(traits, -1, -n_nodes, now_us)
+
+    def _hold(self, traits: Traits, jobs: int, nodes: int, at_us: int) -> None:
+        self._shares.hold(traits, nodes, at_us)
+        for group in self._groups_of(traits):
+            group.jobs += jobs
+            group.nodes += nodes
+
+    def _groups_of(self, traits: Traits) -> Iterator[Group]:
+        """Yield the groups with a limit to which a job belongs."""
+        for kind in KINDS:
+            name = getattr(traits, kind) or (traits.partition if kind == "queue" else "")
+            limit = self._limits.get((kind, name)) or self._limits.get((kind, ""))
+            if limit and name:
+                if (kind, name) not in self._groups:
+                    self._groups[kind, name] = Group(kind, name, limit)
+                yield self._groups[kind, name]
+
+    # ---- limits
+
+    def _enter(self, view: View, changes: Changes) -> Iterator[Reject]:
+        """Note the new attempts. Reject those that are larger than a limit."""
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            traits = view.job(attempt.job_id).traits
+            self._waiting[attempt.job_id] = attempt, traits
+            for group in self._groups_of(traits):
+                if 0 < group.limit.nodes < attempt.n_nodes:
+                    needs = counted(attempt.n_nodes, "node")
+                    limit = f"the limit of {group.kind} {group.name} is {group.limit.nodes}"
+                    del self._waiting[attempt.job_id]
+                    yield Reject(attempt.id, f"requires {needs}, but {limit}")
+                    break
+        for job_id in changes.withdrawn:
+            self._waiting.pop(job_id, None)
+
+    def _visible(self, changes: Changes, rejected: set[str]) -> Changes:
+        """Return the changes for the planning: attempts that limits bar are not in its queue."""
+        before, self._barred = self._barred, {}
+        for job_id, (attempt, traits) in self._waiting.items():
+            if any(group.refuses(attempt.n_nodes) for group in self._groups_of(traits)):
+                self._barred[job_id] = attempt
+        new = {attempt.id for attempt in (*changes.arrived, *changes.resubmitted)}
+        hidden = rejected | {attempt.id for attempt in self._barred.values()}
+        back = [
+            attempt
+            for job_id, attempt in before.items()
+            if attempt.id not in new | hidden and job_id in self._waiting
+        ]
+        gone = [
+            job_id
+            for job_id, attempt in self._barred.items()
+            if job_id not in before and attempt.id not in new
+        ]
+        return msgspec.structs.replace(
+            changes,
+            arrived=[a for a in changes.arrived if a.id not in hidden]
+            + [a for a in back if not a.number],
+            resubmitted=[a for a in changes.resubmitted if a.id not in hidden]
+            + [a for a in back if a.number],
+            withdrawn=changes.withdrawn + gone,
+        )
+
+    def _allowed(self, view: View, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+        """Yield proposals up to the first start that exceeds a limit. Then request another plan.
+
+        The other plan does not contain the attempts that the limits then bar.
+        """
+        exceeded = False
+        more: dict[tuple[str, str], tuple[int, int]] = {}
+        for proposal in list(proposals):
+            if isinstance(proposal, Start):
+                attempt = view.queue[proposal.attempt_id]
+                groups = [*self._groups_of(view.job(attempt.job_id).traits)]
+                exceeded = exceeded or self._exceeds(groups, attempt, more)
+                if exceeded:
+                    continue
+                for group in groups:
+                    jobs, nodes = more.get((group.kind, group.name), (0, 0))
+                    more[group.kind, group.name] = jobs + 1, nodes + attempt.n_nodes
+            elif isinstance(proposal, Reject):
+                self._waiting.pop(view.queue[proposal.attempt_id].job_id, None)
+            yield proposal
+        if exceeded:
+            yield Wake(view.now_us, "limit")
+
+    @staticmethod
+    def _exceeds(
+        groups: Iterable[Group], attempt: Attempt, more: Mapping[tuple[str, str], tuple[int, int]]
+    ) -> bool:
+        for group in groups:
+            jobs, nodes = more.get((group.kind, group.name), (0, 0))
+            used = Group(
+                group.kind, group.name, group.limit, group.jobs + jobs, group.nodes + nodes
+            )
+            if used.refuses(attempt.n_nodes):
+                return True
+        return False
+
+    # ---- the record of plans
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of the planning."""
+        return self._planning.planned(view)
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the reasons of the planning, and the limits that bar attempts."""
+        reasons = dict(self._planning.reasons(view))
+        for job_id, attempt in self._barred.items():
+            groups = self._groups_of(view.job(job_id).traits)
+            reason = next(filter(None, (group.refuses(attempt.n_nodes) for group in groups)), "")
+            if attempt.id in view.queue and reason:
+                reasons[attempt.id] = f"its start would exceed a limit: {reason}"
+        return reasons
