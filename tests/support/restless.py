@@ -70,6 +70,7 @@ CHOICES = {
     "order_period": [0, "5s"],
     "fairshare_rule": ["tree", "classic"],
     "half_life": ["7d", "5s", "0"],
+    "reservations": ["", "", "m:0:begin=10:length=9", "d:0:begin=5:length=3:every=40:user=a"],
     "limits": ["", "", "user:jobs=1", "account=x:nodes=4+user:jobs=2:nodes=6"],
     "depth": ["greedy", "easy", "all", 2],
     "reserve": ["blocked", "first"],
@@ -139,7 +140,7 @@ CHOICES = {
 """The choices of each axis. One is drawn if the planning or reaction has the axis."""
 
 
-OF_ORDER = {"order_period", "fairshare_rule", "half_life", "limits"}
+OF_ORDER = {"order_period", "fairshare_rule", "half_life", "limits", "reservations"}
 """Common options that have no effect with some orders, or cannot be combined with some parts."""
 
 TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}

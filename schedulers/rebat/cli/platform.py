@@ -124,6 +124,11 @@ def operations(
     begin_s: Annotated[
         Seconds | None, "--begin", "Start of the maintenance (default: time 0)."
     ] = None,
+    announced_s: Annotated[
+        Seconds | None,
+        "--announced",
+        "Announce each drain this duration before it begins. No job starts that would run into it.",
+    ] = None,
     out: OutFile,
 ) -> None:
     """Write a file of operations that drain nodes for maintenance and undrain them.
@@ -134,7 +139,7 @@ def operations(
     --forward-unknown-events:
 
     \b
-      {"timestamp": 3600, "type": "drain", "nodes": "0-3"}
+      {"timestamp": 3600, "type": "drain", "nodes": "0-3", "announced": 0}
       {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
 
@@ -145,7 +150,11 @@ def operations(
     to the head of the queue. The node stays in service if one of its jobs cannot write a
     checkpoint. It also stays in service if the operation contains "spanning": false and one of its
     jobs runs on several nodes. With the policy axis drain=wait, the jobs on a drained node continue
-    until they end.
+    until they end. If a drain is announced, no job starts that would still run at the drain. For
+    Batsim, write each announcement as a line of its own:
+
+    \b
+      {"timestamp": 0, "type": "announce", "nodes": "0-3", "begin": 3600, "end": 7200}
 
     \b
     Example (8 nodes, two at a time for four hours):
@@ -155,7 +164,7 @@ def operations(
     """
     from rebat.models.operations import rolling_maintenance, write_operations
 
-    lines = list(rolling_maintenance(n_nodes, length_s, nodes_at_once, begin_s or 0.0))
+    lines = list(rolling_maintenance(n_nodes, length_s, nodes_at_once, begin_s or 0.0, announced_s))
     write_operations(lines, out)
     click.echo(f"{out}: {counted(len(lines), 'operation')}, up to {lines[-1]['timestamp']:g} s")
 

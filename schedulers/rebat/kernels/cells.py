@@ -33,13 +33,18 @@ def change(t: Any, f: Any, n: int, start: int, end: int, counts: Any, sign: int)
 
 
 @kernel
-def fit(t: Any, f: Any, n: int, size: int, duration: int, cells: Any, latest: int, out: Any) -> int:
+def fit(
+    t: Any, f: Any, n: int, size: int, duration: int, cells: Any, closed: Any, latest: int, out: Any
+) -> int:
     """Return the earliest start of a job, and write its nodes of each cell into ``out``.
 
     Parameters
     ----------
     cells : int64 array
         The cells that the job may use. Nodes of earlier cells are used first.
+    closed : int64 array, shape (w, 3)
+        Cells that the job may not use in an interval of time: cell, begin and end. The profile has
+        a step at each end.
     latest : int
         Only starts up to this time are possible. The result is NEVER if there is none.
     """
@@ -48,9 +53,13 @@ def fit(t: Any, f: Any, n: int, size: int, duration: int, cells: Any, latest: in
             return NEVER
         for c in range(out.shape[0]):
             out[c] = 0
-        total = 0
         for c in cells:
             out[c] = max(0, f[i, c])
+        for w in range(closed.shape[0]):
+            if t[i] < closed[w, 2] and closed[w, 1] - t[i] < duration:
+                out[closed[w, 0]] = 0
+        total = 0
+        for c in cells:
             total += out[c]
         j = i + 1
         while total >= size and j < n and t[j] < t[i] + duration:

@@ -2,11 +2,12 @@
 """Operations: requests of an administrator to the scheduler while jobs run.
 
 Each line of an operations file is a JSON object; lines are sorted by time. Example: ``{"timestamp":
-3600, "type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, and ``migrate`` with a
-``job``. For Batsim, operations are generic external events. Batsim forwards them with the option
-``--forward-unknown-events``. Numbers are always node numbers, even if nodes have several cores.
-Source: smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means
-of checkpoint/restart", 2019.
+3600, "type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, ``migrate`` with a ``job``,
+and ``announce`` with ``begin`` and ``end`` of a maintenance. A drain with the field ``announced``
+(a time) is announced at this time, until the next undrain of its nodes. For Batsim, operations are
+generic external events. Batsim forwards them with the option ``--forward-unknown-events``. Numbers
+are always node numbers, even if nodes have several cores. Source: smigrate, section 3.3.1 of
+Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import msgspec
 from rebat.core.errors import InputError, short
 from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
-from rebat.core.units import to_s
+from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.failures.events import MAX_NODE, GenericEvent, read_event
 
-DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
-KINDS = (DRAIN, UNDRAIN, MIGRATE)
+DRAIN, UNDRAIN, MIGRATE, ANNOUNCE = "drain", "undrain", "migrate", "announce"
+KINDS = (DRAIN, UNDRAIN, MIGRATE, ANNOUNCE)
 
 APART_S = 1.0
 """Seconds between two operations of rolling maintenance.
@@ -51,6 +52,8 @@ class Operation(msgspec.Struct, frozen=True):
         User who requests the operation, or an empty text if the administrator requests it.
     spanning : bool
         Whether the operation may move jobs on several nodes.
+    begin_us, end_us : int
+        Begin and end of an announced maintenance in microseconds.
     """
 
     kind: str
@@ -58,6 +61,8 @@ class Operation(msgspec.Struct, frozen=True):
     job: str = ""
     user: str = ""
     spanning: bool = True
+    begin_us: int = 0
+    end_us: int = FOREVER_US
 
 
 def operation_of(data: dict[str, Any]) -> Operation:
@@ -83,7 +88,24 @@ def operation_of(data: dict[str, Any]) -> Operation:
         raise InputError(f"user is {short(user)}", expected="a name")
     if not isinstance(spanning, bool):
         raise InputError(f"spanning is {short(spanning)}", expected="true or false")
-    return Operation(kind, nodes, str(job), user, spanning)
+    begin_us, end_us = _interval(data) if kind == ANNOUNCE else (0, FOREVER_US)
+    return Operation(kind, nodes, str(job), user, spanning, begin_us, end_us)
+
+
+def _interval(data: dict[str, Any]) -> tuple[int, int]:
+    """Return begin and end of an announced maintenance. Without an end, it does not end."""
+    begin_us = _time_us(data, "begin")
+    end_us = _time_us(data, "end") if "end" in data else FOREVER_US
+    if end_us <= begin_us:
+        raise InputError(f"end is {short(data.get('end'))}", expected="a time after begin")
+    return begin_us, end_us
+
+
+def _time_us(data: dict[str, Any], name: str) -> int:
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e12:
+        raise InputError(f"{name} is {short(value)}", expected="a time in seconds, at least 0")
+    return to_us(value)
 
 
 def _nodes(value: Any) -> NodeSet:
@@ -109,7 +131,34 @@ def read_operations(path: Path) -> list[GenericEvent]:
                 where = f"{path}:{number}"
                 located.append((_operation(line, where), where))
     _check_order(located)
-    return [event for event, _ in located]
+    return with_announcements([event for event, _ in located])
+
+
+def with_announcements(events: Sequence[GenericEvent]) -> list[GenericEvent]:
+    """Return operations, and an announcement for each drain that has the field ``announced``.
+
+    An announced maintenance ends at the next undrain of one of its nodes.
+    """
+    rows = list(events)
+    for at, event in enumerate(events):
+        if event.data.get("type") != DRAIN or "announced" not in event.data:
+            continue
+        nodes = _nodes(event.data["nodes"])
+        ends = (
+            to_s(other.at_us)
+            for other in events[at + 1 :]
+            if other.data.get("type") == UNDRAIN and nodes.meets(_nodes(other.data["nodes"]))
+        )
+        data = {"type": ANNOUNCE, "nodes": event.data["nodes"], "begin": to_s(event.at_us)}
+        if (end_s := next(ends, None)) is not None:
+            data["end"] = end_s
+        rows.append(GenericEvent(_time_us(event.data, "announced"), data))
+    return sorted(rows, key=lambda row: row.at_us)
+
+
+def announces(events: Iterable[GenericEvent]) -> bool:
+    """Return whether operations announce maintenance."""
+    return any(event.data.get("type") == ANNOUNCE for event in events)
 
 
 def _operation(line: str, where: str) -> GenericEvent:
@@ -117,7 +166,12 @@ def _operation(line: str, where: str) -> GenericEvent:
     try:
         if not isinstance(event, GenericEvent):
             raise InputError("is a machine event", expected=f"{', '.join(KINDS)}; see --failures")
-        operation_of(event.data)
+        operation = operation_of(event.data)
+        if "announced" in event.data:
+            late = _time_us(event.data, "announced") > event.at_us
+            if late or operation.kind != DRAIN:
+                problem = f"announced is {short(event.data['announced'])}"
+                raise InputError(problem, expected="in a drain, a time before it")
     except InputError as error:
         raise error.at(where) from None
     return event
@@ -131,7 +185,7 @@ def _check_order(located: Iterable[tuple[GenericEvent, str]]) -> None:
                 "is earlier than the previous operation", where, "operations in order of time"
             )
         last_us, operation = event.at_us, operation_of(event.data)
-        if operation.kind == MIGRATE or operation.nodes is None:
+        if operation.kind in (MIGRATE, ANNOUNCE) or operation.nodes is None:
             continue
         nodes, drains = set(operation.nodes), operation.kind == DRAIN
         wrong = nodes & drained if drains else nodes - drained
@@ -163,11 +217,16 @@ def coincident(events: Iterable[GenericEvent]) -> list[int]:
 
 
 def rolling_maintenance(
-    n_nodes: int, length_s: float, nodes_at_once: int, begin_s: float = 0.0
+    n_nodes: int,
+    length_s: float,
+    nodes_at_once: int,
+    begin_s: float = 0.0,
+    announced_s: float | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield operations that drain all nodes in groups, one group after another.
 
-    The drain of a group begins `APART_S` seconds (1 s) after the end of the previous drain.
+    The drain of a group begins `APART_S` seconds (1 s) after the end of the previous drain. If
+    ``announced_s`` is set, it is announced this number of seconds before.
 
     Yields
     ------
@@ -183,7 +242,10 @@ def rolling_maintenance(
     for turn, first in enumerate(range(0, n_nodes, nodes_at_once)):
         nodes = str(NodeSet.from_intervals([(first, min(first + nodes_at_once, n_nodes) - 1)]))
         at_s = begin_s + turn * (length_s + APART_S)
-        yield {"timestamp": at_s, "type": DRAIN, "nodes": nodes}
+        drain = {"timestamp": at_s, "type": DRAIN, "nodes": nodes}
+        if announced_s is not None:
+            drain["announced"] = max(0.0, at_s - announced_s)
+        yield drain
         yield {"timestamp": at_s + length_s, "type": UNDRAIN, "nodes": nodes}
 
 

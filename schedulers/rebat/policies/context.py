@@ -19,6 +19,7 @@ from rebat.policies.placement.plans import Placement
 from rebat.policies.queue_order import QueueOrder, bound, order_of
 from rebat.policies.shares import Shares
 from rebat.policies.variants import Options
+from rebat.policies.windows import Windows
 
 RIGID = as_asked(MANAGERS["fpsma"])
 """The rule under which malleable jobs are treated as rigid jobs."""
@@ -68,6 +69,8 @@ class Context(msgspec.Struct, frozen=True):
     placement : Placement
     shares : Shares
         Usage and fair-share factors of users, for the entire machine.
+    windows : Windows, optional
+        Reservations of nodes, for the entire machine.
     partitions : str
         See `partitions.read_partitions`.
     hazards : Hazards, optional
@@ -89,6 +92,7 @@ class Context(msgspec.Struct, frozen=True):
     seed: int
     placement: Placement
     shares: Shares = msgspec.field(default_factory=Shares)
+    windows: Windows | None = None
     partitions: str = ""
     hazards: Hazards | None = None
     dialect: Dialect = PAPER
@@ -147,6 +151,9 @@ class ReactionOptions(Options, frozen=True):
     in_each: ClassVar[str] = ""
     """Where the reaction acts separately: in each partition, or in each group of partitions with
     equal nodes. If the text is empty, it acts on the entire machine."""
+
+    moves_jobs: ClassVar[bool] = False
+    """Whether the reaction moves running jobs to other nodes."""
 
     serves_queue: ClassVar[bool] = False
     """Whether the reaction frees nodes for the first attempt of the queue."""

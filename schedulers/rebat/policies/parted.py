@@ -141,7 +141,7 @@ class Parts:
         context = msgspec.structs.replace(self._make_context(), n_spares=n_spares)
         if rows[0].order and len({row.order for row in rows}) == 1:
             context = msgspec.structs.replace(context, order=context.order_named(rows[0].order))
-        if differ(rows):
+        if differ(rows) or context.windows:
             context = self._shared(part, rows, of, context)
         return Part(part, context, planned)
 
@@ -157,7 +157,8 @@ class Parts:
             check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
         numbered = [(row, part.numbered(row.nodes)) for row in rows]
         placement = msgspec.structs.replace(
-            context.placement, fused=lambda machine: CellPlan(machine, numbered, of)
+            context.placement,
+            fused=lambda machine: CellPlan(machine, numbered, of, context.windows, part.numbered),
         )
         order = MergedOrder({row.order: context.order_named(row.order) for row in rows}, rows, of)
         return msgspec.structs.replace(context, placement=placement, order=order)

@@ -40,6 +40,7 @@ from rebat.policies.placement.torus import (
     RandomOptions,
     TorusFirstOptions,
 )
+from rebat.policies.planning.cells import with_cells
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
@@ -68,6 +69,7 @@ from rebat.policies.variants import (
     table,
     text,
 )
+from rebat.policies.windows import ANNOUNCED, Reserving, Windows, read_reservations
 
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
     ListOptions, FlexibleOptions, ShelfOptions, PlainShelfOptions, FifoOptions
@@ -233,6 +235,17 @@ class CommonOptions(Options, frozen=True):
             "Time at which eternal jobs end, in seconds. 0: they end when no other job is left.",
         ),
     ] = 0.0
+    reservations: Annotated[
+        str,
+        text(
+            read_reservations,
+            "Reservations of nodes, NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME], "
+            "joined by +. Example: maint:0-63:begin=2d:length=8h. No other job starts on a node if "
+            "it could still run in the reservation. announced: only the maintenance that "
+            "operations announce; this is the default in runs with such operations.",
+            (ANNOUNCED,),
+        ),
+    ] = ""
     limits: Annotated[
         str,
         text(
@@ -376,6 +389,7 @@ class Point(msgspec.Struct, frozen=True):
                 expected = f"placement=any, named or cluster: {part.boxless}"
                 raise InputError(problem, expected=expected)
         self._check_limits()
+        self._check_reservations()
         if self.parted and not isinstance(self.planning, FifoOptions):
             self._check_partitions()
         if not self.placement.backwards and any(
@@ -383,6 +397,25 @@ class Point(msgspec.Struct, frozen=True):
         ):
             problem = f"reversed partitions are not possible with placement {self.placement.name!r}"
             raise InputError(problem, "axis partitions", "placement=cluster")
+
+    def _check_reservations(self) -> None:
+        """Raise InputError if the other parts do not support reservations of nodes."""
+        if not self.common.reservations:
+            return
+        fifo = isinstance(self.planning, FifoOptions)
+        plans = isinstance(self.planning, ListOptions) and isinstance(
+            self.placement, AnyOptions | NamedOptions
+        )
+        moving = [part.name for part in self.reactions if part.moves_jobs]
+        if moving or not (fifo or plans):
+            name = f"planning={self.planning.name}"
+            if moving:
+                name = f"react={moving[0]}"
+            elif isinstance(self.planning, ListOptions):
+                name = f"placement={self.placement.name}"
+            expected = "planning=list with placement=any or named, or fifo; jobs that do not move"
+            problem = f"reservations of nodes are not possible with {name}"
+            raise InputError(problem, "axis reservations", expected)
 
     def _check_limits(self) -> None:
         """Raise InputError if the other parts do not support limits of users."""
@@ -429,15 +462,20 @@ class Point(msgspec.Struct, frozen=True):
         common = self.common
         half_life_us = to_us(parse_duration(common.half_life))
         shares = Shares(common.shares, half_life_us, common.fairshare_rule)
-        context = self.context(hazards, shares)
+        windows = Windows(common.reservations) if common.reservations else None
+        context = self.context(hazards, shares, windows)
         plans = not isinstance(self.planning, FifoOptions)
-        parts = Parts(self.partitions, partial(self.context, hazards, shares), plans)
+        parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
+        if windows and plans and not self.parted:
+            context = with_cells(context, windows)
         planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)
         columns = common.formula.columns if common.formula else frozenset[str]()
         if common.limits or columns & {"usage", "fairshare"}:
             planning = Accounting(planning, shares, common.limits)
+        if windows:
+            planning = Reserving(planning, windows)
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")
             if self.parted and reaction.in_each
@@ -445,14 +483,19 @@ class Point(msgspec.Struct, frozen=True):
             for reaction in self.reactions
         ]
         returning = [made.returning for made in reactions if isinstance(made, Exclusion)]
-        duties = [*self.duties(), *returning]
+        duties = [*self.duties(windows), *returning]
         policy = Scheduler(planning, reactions, duties)
         own = self.own_places.values()
         if not own:
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
 
-    def context(self, hazards: Hazards | None = None, shares: Shares | None = None) -> Context:
+    def context(
+        self,
+        hazards: Hazards | None = None,
+        shares: Shares | None = None,
+        windows: Windows | None = None,
+    ) -> Context:
         """Return the inputs that the parts share, in addition to their options."""
         common, rule = self.common, self.planning.malleability
         shares = shares or Shares()
@@ -462,6 +505,7 @@ class Point(msgspec.Struct, frozen=True):
             seed=common.seed,
             placement=self.placement.make(hazards, common.seed),
             shares=shares,
+            windows=windows,
             partitions=self.partitions,
             hazards=hazards,
             dialect=self.dialect,
@@ -473,11 +517,12 @@ class Point(msgspec.Struct, frozen=True):
             period_us=to_us(parse_duration(common.order_period)),
         )
 
-    def duties(self) -> list[Duty]:
+    def duties(self, windows: Windows | None = None) -> list[Duty]:
         """Return the reactions that carry out operations and end eternal jobs."""
         common = self.common
         duties: list[Duty] = [Horizon(to_us(common.horizon))]
         migrates = DRAINS[common.drain] if common.drain != "auto" else None
         if migrates is not None:
-            duties.insert(0, Operations(migrates, parts(common.operators), self.partitions))
+            operators = parts(common.operators)
+            duties.insert(0, Operations(migrates, operators, self.partitions, windows))
         return duties

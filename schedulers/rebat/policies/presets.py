@@ -32,6 +32,7 @@ from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.point import Point
 from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.windows import ANNOUNCED
 
 __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
@@ -101,7 +102,7 @@ def _plain(text: str) -> str:
     return text if names or is_own(text) or is_file(text) else text.lower()
 
 
-_WITH_NAMES = frozenset(("shares", "limits"))
+_WITH_NAMES = frozenset(("shares", "limits", "reservations"))
 """Options whose values contain names of users."""
 
 
@@ -198,6 +199,22 @@ class Preset(msgspec.Struct, frozen=True):
         """
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
+    def awaiting_announcements(self) -> Preset:
+        """Return a preset that respects announced maintenance.
+
+        If the option ``reservations`` is set, return the preset itself.
+
+        Raises
+        ------
+        InputError
+            If the scheduler does not support reservations of nodes.
+        """
+        if self.point.common.reservations:
+            return self
+        preset = self._with(reservations=ANNOUNCED)
+        preset.point.check()
+        return preset
+
     def _with(self, **common: Any) -> Preset:
         changed = msgspec.structs.replace(self.point.common, **common)
         return msgspec.structs.replace(
@@ -262,6 +279,7 @@ LATER = {
     "fairshare_rule": "tree",
     "half_life": "7d",
     "limits": "",
+    "reservations": "",
 }
 """Defaults of options that earlier versions did not have. `identity` leaves out options with these
 defaults, so that results of earlier versions stay valid.

@@ -24,6 +24,7 @@ from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EndedJob
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.outages import node_events
+from rebat.models.operations import announces
 from rebat.models.overload import stuck_job
 from rebat.policies.own import OwnCode
 from rebat.policies.own_policy import OwnPolicy
@@ -137,6 +138,8 @@ def simulate(
     engine_options = engine_options or EngineOptions()
     if operations and isinstance(preset, Preset | OwnPolicy):
         preset = preset.carrying_out()
+        if isinstance(preset, Preset) and announces(operations):
+            preset = preset.awaiting_announcements()
     if operations:
         engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
     count, events = n_nodes or workload.n_nodes, events_of(machine_events)

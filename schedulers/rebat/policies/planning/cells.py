@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a group of partitions that share nodes.
+"""The plan of a group of partitions that share nodes, or of nodes with reservations.
 
-Nodes that belong to the same partitions form a *cell*, and are interchangeable. A job uses the
-cells of its partition. It first uses the cells that belong to the fewest partitions, so that the
-nodes that several partitions share remain free.
+Nodes that belong to the same partitions and reservations form a *cell*, and are interchangeable. A
+job uses the cells of its partition. It first uses the cells that belong to the fewest partitions
+and reservations, so that the nodes that several of them share remain free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +20,10 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import cells, counts
 from rebat.kernels.counts import NEVER
+from rebat.policies.context import Context
 from rebat.policies.partitions import Partition
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
+from rebat.policies.windows import Window, Windows
 
 Counts = npt.NDArray[np.int64]
 """A number of nodes of each cell."""
@@ -61,6 +64,10 @@ class CellPlan(PlanBook[Counts]):
         The partitions, and their nodes in the numbers of the group.
     of : callable
         Function that returns the partition of an attempt.
+    windows : Windows, optional
+        Reservations of nodes.
+    numbered : callable, optional
+        Function from nodes of the machine to the numbers of the group.
     """
 
     def __init__(
@@ -68,10 +75,25 @@ class CellPlan(PlanBook[Counts]):
         machine: Machine,
         rows: Sequence[tuple[Partition, NodeSet]],
         of: Callable[[Attempt], Partition],
+        windows: Windows | None = None,
+        numbered: Callable[[NodeSet], NodeSet] = lambda nodes: nodes,
     ) -> None:
         super().__init__()
-        self._machine, self._of = machine, of
-        members = np.array([nodes.mask(machine.n_nodes) for _, nodes in rows])
+        self._machine, self._of, self._rows = machine, of, rows
+        self._windows, self._numbered = windows, numbered
+        self._current: list[Window] = []
+        self._closed: list[tuple[Window, Counts]] = []
+        self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
+        self._nodes: dict[str, NodeSet] = {}
+        self._reserved: dict[str, Counts] = {}
+        self._queued: list[Attempt] = []
+        self._free: npt.NDArray[np.bool_] | None = None
+        self._split([])
+
+    def _split(self, windows: Sequence[tuple[Window, NodeSet]]) -> None:
+        """Divide the nodes into cells, and count the free nodes of each cell again."""
+        sets = [nodes for _, nodes in self._rows] + [nodes for _, nodes in windows]
+        members = np.array([nodes.mask(self._machine.n_nodes) for nodes in sets])
         kinds, cell_of = np.unique(members, axis=1, return_inverse=True)
         self._cell_of = cell_of.ravel()
         self._sizes = np.bincount(self._cell_of).astype(np.int64)
@@ -80,14 +102,33 @@ class CellPlan(PlanBook[Counts]):
         )
         self._cells = {
             partition.name: np.array([c for c in order if kinds[i, c]], dtype=np.int64)
-            for i, (partition, _) in enumerate(rows)
+            for i, (partition, _) in enumerate(self._rows)
         }
-        self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
-        self._nodes: dict[str, NodeSet] = {}
-        self._reserved: dict[str, Counts] = {}
+        self._closed = [
+            (window, np.flatnonzero(kinds[len(self._rows) + i]).astype(np.int64))
+            for i, (window, _) in enumerate(windows)
+        ]
         self._base, self._plan = CellProfile(self._sizes), CellProfile(self._sizes)
-        self._queued: list[Attempt] = []
-        self._free: npt.NDArray[np.bool_] | None = None
+        down = self._count(np.flatnonzero(self._down))
+        self._base.change(self._now_us, FOREVER_US, down, -1)
+        for attempt_id, nodes in self._nodes.items():
+            end_us, ids = self._holds[attempt_id][1], nodes.ids
+            held = self._count(ids[~self._down[ids]])
+            self._holds[attempt_id] = held, end_us
+            self._base.change(self._now_us, end_us, held, -1)
+        self._reserved.clear()
+
+    def renewed(self) -> bool:
+        """Read the reservations of nodes. Return whether they changed, so that a rebuild is due."""
+        if self._windows is None:
+            return False
+        current = self._windows.current(self._now_us)
+        if current == self._current:
+            return False
+        self._current = current
+        rows = [(window, self._numbered(window.nodes)) for window in current]
+        self._split([(window, nodes) for window, nodes in rows if nodes.size])
+        return True
 
     def _first(self, cell: int) -> int:
         return int(np.argmax(self._cell_of == cell))
@@ -180,6 +221,8 @@ class CellPlan(PlanBook[Counts]):
         self._base.forget(self._now_us)
         self._plan.copy_from(self._base)
         self._reserved.clear()
+        for window, _ in self._closed:
+            self._plan.change(max(window.end_us, self._now_us), FOREVER_US, 0 * self._sizes, 1)
 
     def _place(self, queue: SortedQueue, first: int, last: int) -> None:
         for at in range(first, last):
@@ -192,13 +235,26 @@ class CellPlan(PlanBook[Counts]):
         size, duration = int(queue.size[at]), int(queue.duration[at])
         nodes = np.zeros_like(self._sizes)
         usable = self._cells[self._of(attempt).name]
-        start_us = cells.fit(plan.t, plan.f, plan.n, size, duration, usable, latest_us, nodes)
+        start_us = cells.fit(
+            plan.t, plan.f, plan.n, size, duration, usable, self._closed_to(attempt), latest_us,
+            nodes,
+        )  # fmt: skip
         queue.start[at] = start_us
         if start_us == NEVER:
             return False
         plan.change(start_us, start_us + duration, nodes, -1)
         self._reserved[attempt.id] = nodes
         return True
+
+    def _closed_to(self, attempt: Attempt) -> npt.NDArray[np.int64]:
+        """Return the cells that an attempt may not use in an interval: cell, begin and end."""
+        rows = [
+            (cell, window.begin_us, window.end_us)
+            for window, closed in self._closed
+            if self._windows and not self._windows.opens(window, attempt)
+            for cell in closed.tolist()
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
         self._settle(queue, first)
@@ -243,3 +299,15 @@ class CellPlan(PlanBook[Counts]):
         return NodeSet.of_sorted(np.sort(np.concatenate(chosen)))
 
     without_place: WithoutPlace | None = None
+
+
+def with_cells(context: Context, windows: Windows) -> Context:
+    """Return a context in which a machine without partitions has a plan of cells."""
+
+    def create(machine: Machine) -> CellPlan:
+        nodes = NodeSet.from_intervals([(0, machine.n_nodes - 1)])
+        partition = Partition("all", nodes)
+        return CellPlan(machine, [(partition, nodes)], lambda attempt: partition, windows)
+
+    placement = msgspec.structs.replace(context.placement, fused=create)
+    return msgspec.structs.replace(context, placement=placement)

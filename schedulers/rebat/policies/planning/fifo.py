@@ -44,7 +44,7 @@ from rebat.policies.partitions import (
     shares_of,
 )
 from rebat.policies.placement.choosers import Mask, Request
-from rebat.policies.queue_order import Key, QueueOrder, bound, varies
+from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us, varies
 
 
 class Fifo(Planning):
@@ -58,7 +58,7 @@ class Fifo(Planning):
 
     def __init__(self, options: FifoOptions, context: Context) -> None:
         place = context.placement
-        self._counted = place.counted and not options.partitions
+        self._counted = place.counted and not options.partitions and not context.windows
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
         self._context = context
         self._limit_on = context.limit_on
@@ -226,7 +226,10 @@ class Fifo(Planning):
     def _choose(
         self, view: View, free: Mask, attempt: Attempt, places: list[Partition]
     ) -> NodeSet | None:
-        request = Request.now(attempt)
+        request, windows = Request.now(attempt), self._context.windows
+        closed = windows.closed_mask(attempt, planned_us(attempt)) if windows else None
+        if closed is not None:
+            free = free & ~closed
         for place in places:
             within = free
             if place.nodes.size < view.n_nodes:

@@ -18,6 +18,7 @@ from rebat.core.errors import InputError
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
+from rebat.policies.planning.cells import CellPlan
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import AvailabilityPlan, SortedQueue
 from rebat.policies.queue_order import QueueOrder, fcfs
@@ -115,7 +116,7 @@ class ListScheduling(Planning):
         plan = self._opened(view)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
-        upkeep = max(self._take_in(plan, changes), self._sort(plan, view.now_us))
+        upkeep = max(self._take_in(plan, changes), self._renew(plan, view.now_us))
         first = len(self._queue)
         rejected: list[Proposal] = []
         if changes.arrived or changes.resubmitted:
@@ -149,9 +150,10 @@ class ListScheduling(Planning):
             begin(running, self._end_us(running))
         return as_planned
 
-    def _sort(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
-        """Sort the queue, if its order changes over time. Return the update the plan needs."""
-        if not self._queue.sort(now_us):
+    def _renew(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
+        """Sort the queue, and read new reservations. Return the update that the plan needs."""
+        renewed = isinstance(plan, CellPlan) and plan.renewed()
+        if not (self._queue.sort(now_us) or renewed):
             return Upkeep.APPEND
         plan.clear()
         return Upkeep.REBUILD

@@ -190,6 +190,7 @@ class Compaction(Periodic):
 class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
     """While no job waits, move jobs together, so that nodes are full or empty."""
 
+    moves_jobs: ClassVar[bool] = True
     kind = Compaction
     boxless: ClassVar[str] = "jobs would leave their boxes; use defragment"
 

@@ -76,6 +76,7 @@ class Defragmentation(Periodic):
 class DefragmentationOptions(ReactionOptions, frozen=True, tag="defragment"):
     """Move a job if this makes room for the first job of the queue."""
 
+    moves_jobs: ClassVar[bool] = True
     serves_queue: ClassVar[bool] = True
 
     kind = Defragmentation

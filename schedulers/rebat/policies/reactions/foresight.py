@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -115,6 +115,7 @@ class Foresight(Periodic):
 class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
     """Move jobs off nodes that are likely to fail soon, and start no jobs on these nodes."""
 
+    moves_jobs: ClassVar[bool] = True
     kind = Foresight
 
     period: Period = 60.0

@@ -30,9 +30,10 @@ from rebat.core.attempts import Cause, Priority, Running, job_name
 from rebat.core.cores import processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.models.operations import DRAIN, KINDS, MIGRATE, Operation, operation_of
+from rebat.models.operations import ANNOUNCE, DRAIN, KINDS, MIGRATE, Operation, operation_of
 from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
+from rebat.policies.windows import Windows
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
 """What happens to jobs on drained nodes. True: they are checkpointed and requeued with the highest
@@ -69,9 +70,10 @@ class Operations:
         migrates: bool = True,
         operators: Sequence[str] = (EVERYBODY,),
         partitions: str = "",
+        windows: Windows | None = None,
     ) -> None:
         self._migrates, self._operators = migrates, frozenset(operators)
-        self._partitions = partitions
+        self._partitions, self._windows = partitions, windows
         self._emptying: set[int] = set()
 
     def has_work(self, news: News) -> bool:
@@ -110,6 +112,8 @@ class Operations:
             yield from self._migrate(view, operation)
         elif not self._may(operation.user):  # step 1
             yield Note(f"{operation.kind} of {operation.nodes}", self._forbidden(operation))
+        elif operation.kind == ANNOUNCE:
+            yield from self._announce(view, operation)
         elif operation.kind == DRAIN:
             yield from self._drain(view, news, operation)
         else:
@@ -144,6 +148,15 @@ class Operations:
             yield Note(f"drain of {operation.nodes}", f"is refused: {reason}")
         else:
             self._emptying.update(new)
+
+    def _announce(self, view: View, operation: Operation) -> Iterator[Note]:
+        """Add a reservation, so that no job starts that would run during the maintenance."""
+        if self._windows is None:
+            subject = f"announcement for {operation.nodes}"
+            yield Note(subject, "is refused: the scheduler has no option reservations=announced")
+            return
+        begin_us, end_us = operation.begin_us, operation.end_us
+        self._windows.announce(self._cores(view, operation), begin_us, end_us)
 
     def _cores(self, view: View, operation: Operation) -> NodeSet:
         assert operation.nodes is not None

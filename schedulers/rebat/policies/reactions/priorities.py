@@ -9,6 +9,7 @@ job that fits.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -78,6 +79,7 @@ class Priorities(Periodic):
 class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
     """While no job waits, move jobs into better partitions (those earlier in the list)."""
 
+    moves_jobs: ClassVar[bool] = True
     kind = Priorities
 
     period: Period = 60.0

@@ -233,6 +233,7 @@ class NodeReplacement:
 class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
     """Replace failed nodes of running jobs (Prabhakaran et al. 2018)."""
 
+    moves_jobs: ClassVar[bool] = True
     kind = NodeReplacement
     in_each: ClassVar[str] = "group"
     boxless: ClassVar[str] = "a replacement node would be outside the box"

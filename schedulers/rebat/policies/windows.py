@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations of nodes: windows of time in which only some users, or nobody, may use them.
+
+A window comes from the option ``reservations``, or from the announcement of maintenance by an
+administrator (`rebat.models.operations`). No job starts on a node if it could still run in a window
+that is closed to it. Jobs that started before an announcement continue.
+Source: Slurm, "Advanced Resource Reservation Guide" (flags MAINT and DAILY, option Users).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.contract import Changes, PlannedStarts, Proposal, Reject, View, Wake
+from rebat.core.attempts import Attempt
+from rebat.core.cores import processors_of
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US, parse_duration, to_us
+from rebat.policies.composition import Planning
+from rebat.policies.queue_order import LONGEST_US
+
+ANNOUNCED = "announced"
+"""The option's value if windows are only announced during the run."""
+
+AHEAD = 64
+"""Number of future windows of a repeated reservation that a plan considers."""
+
+EXPECTED = (
+    "NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME] joined by +, "
+    "like night:0-63:begin=22h:length=8h:every=1d"
+)
+
+
+class Reservation(NamedTuple):
+    """A window of time, which may be repeated. Times are in microseconds.
+
+    ``nodes`` is a set of node numbers. Users in ``users`` may use the nodes in the window.
+    """
+
+    name: str
+    nodes: NodeSet
+    begin_us: int
+    length_us: int
+    every_us: int = 0
+    users: frozenset[str] = frozenset()
+
+    def windows(self, now_us: int) -> Iterator[Window]:
+        """Yield the windows that have not ended, in order of time, at most `AHEAD`."""
+        first = 0
+        if self.every_us:
+            first = max(0, (now_us - self.begin_us - self.length_us) // self.every_us + 1)
+        for number in range(first, first + (AHEAD if self.every_us else 1)):
+            begin_us = self.begin_us + number * self.every_us
+            end_us = min(begin_us + self.length_us, FOREVER_US)
+            if end_us > now_us:
+                yield Window(self.nodes, begin_us, end_us, self.users)
+
+    def blocks(self, duration_us: int) -> bool:
+        """Return whether no job of a duration fits between two windows."""
+        return 0 < self.every_us < duration_us + self.length_us
+
+
+class Window(NamedTuple):
+    """An interval of time in which only some users may use some nodes."""
+
+    nodes: NodeSet
+    begin_us: int
+    end_us: int
+    users: frozenset[str]
+
+
+@lru_cache(maxsize=64)
+def read_reservations(text: str) -> tuple[Reservation, ...]:
+    """Return the reservations that a text describes.
+
+    >>> [row.name for row in read_reservations("night:0-63:begin=22h:length=8h:every=1d")]
+    ['night']
+    """
+    if text in ("", ANNOUNCED):
+        return ()
+    return tuple(_reservation(part) for part in text.split("+"))
+
+
+def _reservation(part: str) -> Reservation:
+    head, *words = re.split(r":(?=(?:begin|length|every|user)=)", part)
+    name, _, nodes = head.partition(":")
+    values: dict[str, str] = {}
+    users = set()
+    for word in words:
+        key, _, value = word.partition("=")
+        if key == "user":
+            users.add(unquote(value))
+        elif key in values:
+            raise InputError(f"invalid reservation {part[:60]!r}", expected=EXPECTED)
+        values[key] = value
+    if not (name and nodes and values.keys() >= {"begin", "length"}):
+        raise InputError(f"invalid reservation {part[:60]!r}", expected=EXPECTED)
+    begin_us, length_us, every_us = (
+        to_us(parse_duration(values.get(key, "0"))) for key in ("begin", "length", "every")
+    )
+    if not length_us or 0 < every_us <= length_us:
+        problem = f"reservation {name}: length is {values['length']}"
+        raise InputError(problem, expected="above 0, and below every")
+    return Reservation(
+        unquote(name), NodeSet.parse(nodes), begin_us, length_us, every_us, frozenset(users)
+    )
+
+
+class Windows:
+    """The windows of a run, in the numbers of the machine.
+
+    Parameters
+    ----------
+    text : str
+        See `read_reservations`.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._rows = [*read_reservations(text)]
+        self._view: View | None = None
+
+    def open(self, view: View) -> None:
+        """Set the machine. Check the nodes at the first call."""
+        if self._view is not None:
+            return
+        self._view = view
+        cores = view.machine.cores_per_node
+        count = view.n_nodes // cores
+        for at, row in enumerate(self._rows):
+            last = int(row.nodes.intervals[-1, 1])
+            if last >= count:
+                where = f"reservation {row.name}"
+                raise InputError(f"node {last} is not on the machine", where, f"0 to {count - 1}")
+            self._rows[at] = row._replace(nodes=processors_of(row.nodes, cores))
+
+    def announce(self, nodes: NodeSet, begin_us: int, end_us: int) -> None:
+        """Add a window in which nobody may use some processors."""
+        self._rows.append(Reservation("announced", nodes, begin_us, end_us - begin_us))
+
+    def current(self, now_us: int) -> list[Window]:
+        """Return the windows that have not ended."""
+        return [window for row in self._rows for window in row.windows(now_us)]
+
+    def opens(self, window: Window, attempt: Attempt) -> bool:
+        """Return whether a job may use the nodes of a window."""
+        if not window.users:
+            return False
+        assert self._view is not None
+        return self._view.job(attempt.job_id).traits.user in window.users
+
+    def closed_mask(self, attempt: Attempt, duration_us: int) -> npt.NDArray[np.bool_] | None:
+        """Return a mask of the nodes on which an attempt cannot start now, or None."""
+        view, mask = self._view, None
+        assert view is not None
+        for window in self.current(view.now_us):
+            meets = window.begin_us < view.now_us + duration_us
+            if meets and not self.opens(window, attempt):
+                if mask is None:
+                    mask = np.zeros(view.n_nodes, dtype=np.bool_)
+                window.nodes.put(mask, True)
+        return mask
+
+    def never(self, attempt: Attempt) -> str:
+        """Return why a job fits between no two windows of a reservation, or an empty text."""
+        assert self._view is not None
+        duration_us = min(attempt.walltime_us, LONGEST_US)
+        for row in self._rows:
+            window = Window(row.nodes, 0, 0, row.users)
+            others = self._view.n_nodes - row.nodes.size
+            blocks = row.blocks(duration_us) and others < attempt.n_nodes
+            if blocks and not self.opens(window, attempt):
+                return f"its walltime fits between no two windows of reservation {row.name}"
+        return ""
+
+
+class Reserving(Planning):
+    """A planning that plans again when a window ends, and rejects jobs that fit in no gap."""
+
+    def __init__(self, planning: Planning, windows: Windows) -> None:
+        self._planning, self._windows = planning, windows
+        self._wake_us = 0
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+        """Yield the proposals of the planning, and a wake at the end of the next window."""
+        self._windows.open(view)
+        allowed: dict[str, list[Attempt]] = {"arrived": [], "resubmitted": []}
+        for name, attempts in allowed.items():
+            for attempt in getattr(changes, name):
+                if reason := self._windows.never(attempt):
+                    yield Reject(attempt.id, reason)
+                else:
+                    attempts.append(attempt)
+        yield from self._planning.plan(view, msgspec.structs.replace(changes, **allowed))
+        ends = [window.end_us for window in self._windows.current(view.now_us)]
+        next_us = min((end_us for end_us in ends if end_us < FOREVER_US), default=0)
+        if next_us > self._wake_us and view.queue:
+            self._wake_us = next_us
+            yield Wake(next_us, "window")
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of the planning."""
+        return self._planning.planned(view)
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the reasons of the planning."""
+        return self._planning.reasons(view)

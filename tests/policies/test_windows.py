@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations of nodes and announced maintenance."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rebat.check.cases import outages
+from rebat.core.errors import InputError, RebatError
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US, to_us
+from rebat.engine.engine import Engine, EngineOptions
+from rebat.models.failures.events import GenericEvent
+from rebat.models.failures.laws import parse_law
+from rebat.models.operations import ANNOUNCE, read_operations, with_announcements
+from rebat.policies.choosing import changed
+from rebat.policies.point import Point
+from rebat.policies.presets import preset
+from rebat.policies.windows import read_reservations
+from rebat.runs.single import simulate
+from rebat.session.session import Session
+from tests.support.amount import few
+from tests.support.restless import random_point, workload
+
+ROWS = [
+    (0, 1, 50, 50, "ann"),
+    (10, 4, 30, 30, "ann"),
+    (12, 1, 20, 20, "bo"),
+    (13, 1, 200, 10, "bo"),
+]
+"""Submission, nodes, walltime, run time and user of jobs."""
+
+POLICIES = ("easy", "baseline", "easy:placement=named", "baseline:partitions=all:0-3")
+
+
+def starts_of(policy: str, operations=(), rows=ROWS, **options: str) -> list[float]:
+    """Return the starts of jobs on 4 nodes."""
+    jobs = tuple(
+        Job(str(n), size, to_us(at), to_us(wall), f"d{run}", {"user": user})
+        for n, (at, size, wall, run, user) in enumerate(rows)
+    )
+    profiles = {f"d{run}": {"type": "delay", "delay": run} for *_, run, _ in rows}
+    events = with_announcements([GenericEvent(to_us(at), data) for at, data in operations])
+    for name, value in options.items():
+        policy += f"{',' if ':' in policy else ':'}{name}={value}"
+    result = simulate(Workload("w", 4, jobs, profiles), preset(policy), operations=events)
+    return result.rows.column("first_start").tolist()
+
+
+@pytest.mark.parametrize(
+    ("reservations", "starts"),
+    [
+        # Job 1 would run from 50 to 80 s on all nodes. Job 2 ends before 60 s.
+        ("maint:0-3:begin=60:length=100", [0, 160, 12, 190]),
+        # Job 0 starts on node 2 or 3, because it would run into the reservation.
+        ("maint:0-1:begin=40:length=100", [0, 140, 12, 170]),
+        ("two:0-1:begin=40:length=100:user=ann", [0, 50, 12, 80]),
+        ("past:0-3:begin=0:length=5", [5, 55, 12, 85]),
+        # Job 3 (200 s) fits between no two windows of 100 s, and all nodes have windows.
+        ("daily:0-3:begin=60:length=20:every=100", [0, 80, 12, float("nan")]),
+        # On the other nodes, it is possible.
+        ("daily:0-1:begin=60:length=20:every=100", [0, 80, 12, 110]),
+    ],
+)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_known_starts(policy: str, reservations: str, starts: list[float]) -> None:
+    assert starts_of(policy, reservations=reservations) == pytest.approx(starts, nan_ok=True)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "easy:planning=fifo", "cluster"])
+def test_announced_maintenance_lets_no_job_start_that_would_run_into_it(policy: str) -> None:
+    drain = {"type": "drain", "nodes": "0-3"}
+    undrain = (100, {"type": "undrain", "nodes": "0-3"})
+    at_once = starts_of(policy, [(60, drain), undrain])
+    assert at_once[1] == 50  # it is checkpointed at 60 s
+    announced = starts_of(policy, [(60, {**drain, "announced": 5}), undrain])
+    assert announced[1] == 100
+    assert starts_of(policy, [(60, {**drain, "announced": 55}), undrain])[1] == 50
+
+
+def test_a_reservation_is_read_or_refused() -> None:
+    (row,) = read_reservations("n%2B:0-3 7:begin=22h:length=8h:every=1d:user=ann:user=b%3Ao")
+    assert (row.name, row.nodes, row.users) == ("n+", NodeSet.parse("0-3 7"), {"ann", "b:o"})
+    for text in ("a", "a:0", "a:0:begin=1", "a:0:begin=1:length=0", "a:0:begin=1:length=x",
+                 "a:0:begin=1:length=9:every=9", "a:x:begin=1:length=2",
+                 "a:0:begin=1:begin=2:length=2"):  # fmt: skip
+        with pytest.raises(InputError):
+            read_reservations(text)
+    with pytest.raises(InputError, match="node 4 is not on the machine"):
+        starts_of("easy", reservations="a:0-4:begin=1:length=2")
+    for policy in ("torus-first", "dbes", "r-shelf-b", "easy:react=replacement,spares=1"):
+        joint = "," if ":" in policy else ":"
+        with pytest.raises(InputError, match="reservations of nodes are not possible"):
+            preset(f"{policy}{joint}reservations=a:0:begin=1:length=2")
+
+
+def test_an_announcement_is_read_or_refused(tmp_path) -> None:
+    file = tmp_path / "operations.jsonl"
+    file.write_text(
+        '{"timestamp": 60, "type": "drain", "nodes": "0-3", "announced": 5}\n'
+        '{"timestamp": 70, "type": "drain", "nodes": "5", "announced": 70}\n'
+        '{"timestamp": 90, "type": "undrain", "nodes": "3"}\n'
+    )
+    rows = read_operations(file)
+    assert [(row.at_us, row.data) for row in rows if row.data["type"] == ANNOUNCE] == [
+        (to_us(5), {"type": ANNOUNCE, "nodes": "0-3", "begin": 60.0, "end": 90.0}),
+        (to_us(70), {"type": ANNOUNCE, "nodes": "5", "begin": 70.0}),
+    ]
+    for line in (
+        '{"timestamp": 60, "type": "drain", "nodes": "0", "announced": 61}',
+        '{"timestamp": 60, "type": "undrain", "nodes": "0", "announced": 5}',
+        '{"timestamp": 60, "type": "announce", "nodes": "0", "begin": 70, "end": 70}',
+        '{"timestamp": 60, "type": "announce", "nodes": "0"}',
+    ):
+        file.write_text(line)
+        with pytest.raises(InputError):
+            read_operations(file)
+
+
+def reserving_point(rng: random.Random, n_nodes: int) -> Point:
+    """Draw points until one supports reservations."""
+    options = {"reservations": "announced", "drain": rng.choice(["migrate", "wait"])}
+    while True:
+        try:
+            return changed(random_point(rng, n_nodes), options)
+        except RebatError:
+            continue
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(4))
+def test_nothing_runs_into_announced_maintenance_under_failures(first: int) -> None:
+    """In random runs with failures, stealing, checkpoints, partitions and split messages.
+
+    An attempt that started after the announcement has a planned end before the maintenance, or no
+    node in it.
+    """
+    n_checked = 0
+    for seed in range(first * few(60), (first + 1) * few(60)):
+        rng = random.Random(seed)
+        n_nodes = rng.choice([4, 10])
+        point = reserving_point(rng, n_nodes)
+        nodes = NodeSet.of(rng.sample(range(n_nodes), rng.randint(1, n_nodes)))
+        told, begin = rng.randint(0, 15), rng.randint(15, 40)
+        end = begin + rng.randint(1, 30)
+        data = {"type": ANNOUNCE, "nodes": str(nodes), "begin": begin, "end": end}
+        operations = [
+            GenericEvent(to_us(told), data),
+            GenericEvent(to_us(begin), {"type": "drain", "nodes": str(nodes)}),
+            GenericEvent(to_us(end), {"type": "undrain", "nodes": str(nodes)}),
+        ]
+        load = workload(rng, n_nodes)
+        law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
+        session = Session(point.policy(law.nodes(n_nodes, seed)), point.session)
+        options = EngineOptions(split_instants=rng.random() < 0.5, forward_unknown_events=True)
+        Engine(
+            load, n_nodes=n_nodes, events=outages(rng, n_nodes), operations=operations,
+            options=options,
+        ).run(session.handle)  # fmt: skip
+        for record in session.ledger.attempts:
+            if record.nodes is None or not to_us(told) < record.start_us < to_us(end):
+                continue
+            planned_us = min(record.start_us + record.attempt.walltime_us, FOREVER_US)
+            n_checked += 1
+            if record.nodes.meets(nodes):
+                assert planned_us <= to_us(begin), (seed, record.attempt.id)
+        ended = {record.attempt.job_id.partition("!")[2] for record in session.ledger.attempts}
+        assert ended == {job.id for job in load.jobs}, seed
+    assert n_checked
