@@ -140,7 +140,7 @@ CHOICES = {
 """The choices of each axis. One is drawn if the planning or reaction has the axis."""
 
 
-OF_ORDER = {"order_period", "fairshare_rule", "half_life", "limits", "reservations"}
+NOT_ALWAYS = {"order", "order_period", "fairshare_rule", "half_life", "limits", "reservations"}
 """Common options that have no effect with some orders, or cannot be combined with some parts."""
 
 TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
@@ -155,7 +155,7 @@ def random_point(rng: random.Random, n_nodes: int) -> Point:
             new = changed(new, {option: rng.choice(choices)})
         except RebatError:
             # no effect here, or not on a torus
-            assert option not in fields(CommonOptions) or option in OF_ORDER
+            assert option not in fields(CommonOptions) or option in NOT_ALWAYS
     # A partition may be too small to spare a node.
     spares = new.partitions and new.effective.get("spares")
     return changed(new, {"spares": 0}) if spares else new

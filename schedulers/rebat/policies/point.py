@@ -388,7 +388,7 @@ class Point(msgspec.Struct, frozen=True):
                 problem = f"{part.name} is not possible with placement {self.placement.name!r}"
                 expected = f"placement=any, named or cluster: {part.boxless}"
                 raise InputError(problem, expected=expected)
-        self._check_limits()
+        self._check_order_and_limits()
         self._check_reservations()
         if self.parted and not isinstance(self.planning, FifoOptions):
             self._check_partitions()
@@ -417,8 +417,14 @@ class Point(msgspec.Struct, frozen=True):
             problem = f"reservations of nodes are not possible with {name}"
             raise InputError(problem, "axis reservations", expected)
 
-    def _check_limits(self) -> None:
-        """Raise InputError if the other parts do not support limits of users."""
+    def _check_order_and_limits(self) -> None:
+        """Raise InputError if the other parts do not support the order, or limits of users."""
+        names = [part.name for part in self.reactions]
+        if self.common.formula and self.common.formula.varies and "preempt" in names:
+            problem = "react=preempt is not possible with an order that changes over time"
+            raise InputError(
+                problem, "axis order", "an order in which two jobs do not change places"
+            )
         if not self.common.limits:
             return
         resizes = self.planning.malleability is not None
