@@ -58,6 +58,7 @@ from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.sleep import SleepOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import RULES, Shares, read_shares
+from rebat.policies.site_rules import check_rules
 from rebat.policies.variants import (
     Difference,
     Options,
@@ -235,6 +236,15 @@ class CommonOptions(Options, frozen=True):
             "Time at which eternal jobs end, in seconds. 0: they end when no other job is left.",
         ),
     ] = 0.0
+    rules: Annotated[
+        str,
+        text(
+            check_rules,
+            "Rules of the site that apply, from the workload or site.toml: all, or order, limits "
+            "and reservations, joined by +. They replace the options of these names.",
+            ("all", "order", "limits", "reservations"),
+        ),
+    ] = ""
     reservations: Annotated[
         str,
         text(
@@ -466,6 +476,9 @@ class Point(msgspec.Struct, frozen=True):
         ``hazards`` is the failure law of the run, if there is one.
         """
         common = self.common
+        if common.rules:
+            expected = "a workload or site.toml that states the rules of its site"
+            raise InputError("the rules of the site are unknown", "axis rules", expected)
         half_life_us = to_us(parse_duration(common.half_life))
         shares = Shares(common.shares, half_life_us, common.fairshare_rule)
         windows = Windows(common.reservations) if common.reservations else None

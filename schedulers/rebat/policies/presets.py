@@ -8,7 +8,7 @@ programs, and have their original names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.point import Point
 from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.site_rules import rules_of
 from rebat.policies.windows import ANNOUNCED
 
 __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
@@ -199,6 +200,17 @@ class Preset(msgspec.Struct, frozen=True):
         """
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
+    def with_rules(self, declared: Mapping[str, Any]) -> Preset:
+        """Return the preset with those rules of a site that the option ``rules`` names.
+
+        Raises
+        ------
+        InputError
+            If the site states none of these rules, or if the scheduler does not support them.
+        """
+        chosen = rules_of(self.point.common.rules, declared)
+        return msgspec.structs.replace(self, point=changed(self._with(rules="").point, chosen))
+
     def awaiting_announcements(self) -> Preset:
         """Return a preset that respects announced maintenance.
 
@@ -280,6 +292,7 @@ LATER = {
     "half_life": "7d",
     "limits": "",
     "reservations": "",
+    "rules": "",
 }
 """Defaults of options that earlier versions did not have. `identity` leaves out options with these
 defaults, so that results of earlier versions stay valid.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations of nodes: windows of time in which only some users, or nobody, may use them.
+"""Reservations of nodes: windows of time in which only some users, or no user, may use them.
 
 A window comes from the option ``reservations``, or from the announcement of maintenance by an
 administrator (`rebat.models.operations`). No job starts on a node if it could still run in a window
@@ -143,7 +143,7 @@ class Windows:
             self._rows[at] = row._replace(nodes=processors_of(row.nodes, cores))
 
     def announce(self, nodes: NodeSet, begin_us: int, end_us: int) -> None:
-        """Add a window in which nobody may use some processors."""
+        """Add a window in which no user may use some processors."""
         self._rows.append(Reservation("announced", nodes, begin_us, end_us - begin_us))
 
     def current(self, now_us: int) -> list[Window]:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
@@ -205,11 +205,11 @@ def _limits(rows: Sequence[Mapping[str, str]], notes: list[str]) -> str:
         account, user = row["account"].strip(), row["user"].strip()
         if user:
             most = row.get("maxjobs") or of_account.get(account, {}).get("maxjobs", "")
-            found = {"jobs": most, "nodes": ""}
+            stated = {"jobs": most, "nodes": ""}
         else:
-            found = {"jobs": row.get("grpjobs", ""), "nodes": _nodes(row.get("grptres", ""))}
-            ignored["GrpTRES"] += bool(row.get("grptres")) and not found["nodes"]
-        numbers = {key: int(value) for key, value in found.items() if value.strip().isdecimal()}
+            stated = {"jobs": row.get("grpjobs", ""), "nodes": _nodes(row.get("grptres", ""))}
+            ignored["GrpTRES"] += bool(row.get("grptres")) and not stated["nodes"]
+        numbers = {key: int(value) for key, value in stated.items() if value.strip().isdecimal()}
         kind = ("user", user) if user else ("account", account)
         for key, number in numbers.items():
             own = limits.setdefault(kind, {})
@@ -243,16 +243,11 @@ def _reservations(
             continue
         try:
             check_list(nodes)
-            begin, end = (
+            begin_s, end_s = (
                 clock.parsed(row.get(name) or row.get(f"time{name}", ""), UNSET)
                 for name in ("start", "end")
             )
         except InputError as error:
             raise error.at(f"{where}:{number}") from None
-        begin_s, end_s = _unix(begin), _unix(end)
-        if begin_s is not None and end_s is not None and begin_s < end_s:
+        if begin_s < end_s:
             yield RecordedReservation(row["name"].strip(), nodes, begin_s, end_s)
-
-
-def _unix(value: Any) -> float | None:
-    return None if value is None or value != value else float(value)

@@ -35,7 +35,7 @@ from rebat.runs.scenario import (
     TierCheckpoints,
 )
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
-from rebat.workloads.machine import names_in, partitions_in_use
+from rebat.workloads.machine import names_in, partitions_in_use, stated_rules_of
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -101,10 +101,13 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def on_machine(policy: Preset, workload: Workload, n_nodes: int, cores_per_node: int = 1) -> Preset:
-    """Return the policy with the partitions of the recorded machine, if it has this size.
+    """Return the policy with the rules of the site that it names, and with its partitions.
 
-    Partitions in the options of the policy take precedence.
+    The partitions are those of the recorded machine, if it has this size. Partitions in the options
+    of the policy take precedence.
     """
+    if policy.point.common.rules:
+        policy = policy.with_rules(stated_rules_of(workload.machine))
     names = (workload.machine or {}).get("nodes")
     size = len(names_in(names)) if names else workload.n_nodes // cores_per_node
     if not policy.takes_partitions or size != n_nodes // cores_per_node:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebat.core.errors import InputError, short
+from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
@@ -161,6 +161,34 @@ def _nodes(names: Any, numbers: Mapping[str, int]) -> NodeSet:
         return NodeSet.parse(str(names or ""))
     except InputError:
         return NodeSet.of(())
+
+
+RULES_OF_SITE: dict[str, tuple[str, ...]] = {
+    "order": ("order", "order_period", "shares", "fairshare_rule", "half_life"),
+    "limits": ("limits",),
+    "reservations": ("reservations",),
+}
+"""The options of policies that belong to each rule in the field ``rules`` of a machine."""
+
+
+def stated_rules_of(machine: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the rules that a machine states, as options of policies.
+
+    Raises
+    ------
+    InputError
+        If there are other fields, or values other than text.
+    """
+    rules = (machine or {}).get("rules")
+    if not isinstance(rules, dict):
+        return {}
+    names = [name for options in RULES_OF_SITE.values() for name in options]
+    for key, value in rules.items():
+        if key not in names:
+            raise unknown_name("field of the rules", str(key), names)
+        if not isinstance(value, str):
+            raise InputError(f"is {short(str(value))}", f"rules: {key}", "an option of policies")
+    return rules
 
 
 def partitions_in_use(workload: Workload, cores_per_node: int = 1) -> list[StatedPartition]:

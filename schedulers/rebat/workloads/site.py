@@ -29,7 +29,7 @@ from rebat.workloads.checkpoint_table import (
     read_checkpoints,
     with_checkpoints_of,
 )
-from rebat.workloads.machine import stated_partitions
+from rebat.workloads.machine import stated_partitions, stated_rules_of
 
 ENDING = ".toml"
 NO_PARTITIONS = "none"
@@ -74,6 +74,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scheduler : Scheduler
     partitions : dict of SitePartition, "none" or None
         None: those of the workload.
+    rules : dict of str or None
+        Options of policies for the queue order, limits and reservations of the site. None: those
+        of the workload. A policy with the option ``rules`` has them.
     checkpoints : list of dict, str or None
         Rows of the table of checkpoints, or its file. None: no job writes checkpoints.
     price : Price or None
@@ -88,6 +91,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     time_zone: str = ""
     scheduler: Scheduler = Scheduler()
     partitions: dict[str, SitePartition] | str | None = None
+    rules: dict[str, str] | None = None
     checkpoints: list[dict[str, str]] | str | None = None
     price: Price | None = None
 
@@ -183,8 +187,12 @@ def site_jobs(
     if file.suffix == ENDING:
         raise InputError("is a site", f"{path}: jobs", "a workload")
     workload = with_partitions(load_workload(file), site)
+    if site.rules is not None:
+        machine = {**(workload.machine or {}), "rules": site.rules}
+        workload = msgspec.structs.replace(workload, machine=machine)
     try:
         stated_partitions(workload.machine)
+        stated_rules_of(workload.machine)
     except InputError as error:
         raise error.at(str(path)) from None
     if site.title:
@@ -260,6 +268,8 @@ def write_site(site: Site, comments: dict[str, str]) -> str:
                 if key == "nodes" or value != usual[key]
             )
             lines.append(f"{_quoted(name)} = {{ {pairs} }}")
+    if site.rules:
+        lines += ["", "[rules]", *(f"{key} = {_quoted(v)}" for key, v in site.rules.items())]
     if not site.checkpoints:
         lines += ["", *comments.get("checkpoints", "").splitlines()]
     if site.price is None:
