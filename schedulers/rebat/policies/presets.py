@@ -229,6 +229,7 @@ LATER = {
     "diagnose": "0",
     "reschedule": "0",
     "init": "0",
+    "predict": "walltime",
 }
 """Defaults of options that earlier versions did not have. `identity` leaves out options with these
 defaults, so that results of earlier versions stay valid.
