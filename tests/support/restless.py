@@ -72,6 +72,7 @@ CHOICES = {
     "pack": [*PICKS],
     "foresight": ["youngest", "oldest"],
     "margin": [0.0, 5.0],
+    "predict": ["walltime", "recent", "actual", "0.5"],
     "partitions": ["", "high:0%-50%+low:50%-100%", "normal:all:2+eternal:all:1"],
     "react": [
         "requeue",
@@ -378,6 +379,8 @@ def traits(rng: random.Random) -> dict:
     said = {"memory_mb": rng.choice([0, 100, 1000])} if rng.random() < 0.3 else {}
     if rng.random() < 0.2:
         said["priority_class"] = rng.randint(0, 3)
+    if rng.random() < 0.5:
+        said["user"] = rng.choice(["ann", "bob"])
     for name, value in (("checkpointable", False), ("eternal", True)):
         if rng.random() < 0.15:
             said[name] = value
