@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rebat.api.remarks import of_users
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("both_ways")
 MIN = 60
 
 
-def of_users(made: Workload, *users: str) -> Workload:
+def with_owners(made: Workload, *users: str) -> Workload:
     """Return a workload whose jobs have these users. Jobs after the last name have none."""
     jobs = [
         msgspec.structs.replace(job, extra={"user": user} if user else {})
@@ -62,7 +63,7 @@ NOW, AFTER = 12, 23 + 12
 def test_a_job_that_backfills_ends_before_the_predicted_end(
     predict: str, fifth: tuple, flow: float, depth: str, placement: str
 ) -> None:
-    workload = of_users(machine(2, *ANN, fifth), *["ann"] * 3)
+    workload = with_owners(machine(2, *ANN, fifth), *["ann"] * 3)
     policy = f"easy:depth={depth},placement={placement},predict={predict}"
     assert flows(run(policy, workload)) == {"1": 10, "2": 30, "3": 15, "4": 24, "5": flow}
 
@@ -70,7 +71,7 @@ def test_a_job_that_backfills_ends_before_the_predicted_end(
 @pytest.mark.parametrize("users", [("ann", "bob", "ann"), ("", "", ""), ("ann", "ann", "bob")])
 def test_with_fewer_than_two_jobs_of_the_user_the_walltime_is_planned(users) -> None:
     """Also for jobs without a user: they do not form a user."""
-    workload = of_users(machine(2, *ANN, SHORT), *users)
+    workload = with_owners(machine(2, *ANN, SHORT), *users)
     assert flows(run("easy:predict=recent", workload))["5"] == 12
 
 
@@ -78,7 +79,7 @@ def test_with_fewer_than_two_jobs_of_the_user_the_walltime_is_planned(users) -> 
 def test_only_jobs_that_ended_before_the_submission_count(ended_at: int) -> None:
     """Not those that end at its time, because messages of a time have no fixed order."""
     jobs = (ANN[0], (2, ended_at - 10, 0, 100), *ANN[2:])
-    workload = of_users(machine(2, *jobs, (1, 12, 42, 25)), *["ann"] * 3)
+    workload = with_owners(machine(2, *jobs, (1, 12, 42, 25)), *["ann"] * 3)
     # the mean of 10 s and 29 s is 19.5 s: job 3 is planned to 59.5, or to 140
     assert flows(run("easy:predict=recent", workload))["5"] == (12 if ended_at == 40 else AFTER)
 
@@ -86,7 +87,7 @@ def test_only_jobs_that_ended_before_the_submission_count(ended_at: int) -> None
 def test_a_walltime_limits_the_mean() -> None:
     """Ann's jobs ran for 70 s and 90 s. Job 3 is planned with its walltime of 20 s."""
     jobs = ((2, 70, 0, 100), (2, 90, 0, 100), (1, 15, 200, 20), (2, 10, 201, 100))
-    workload = of_users(machine(2, *jobs, (1, 12, 202, 19)), *["ann"] * 3)
+    workload = with_owners(machine(2, *jobs, (1, 12, 202, 19)), *["ann"] * 3)
     assert flows(run("easy:predict=recent", workload))["5"] == 23 + 12
 
 
@@ -116,7 +117,7 @@ def test_the_margin_is_added_to_the_prediction() -> None:
 def test_the_remaining_work_of_a_failed_job_limits_its_prediction() -> None:
     """Job 3 restarts at 45 with perfect checkpoints: 5 s are done, 10 s are left."""
     jobs = (ANN[0], ANN[1], (1, 15, 40, 100), (2, 10, 46, 100), (1, 12, 47, 9))
-    made = of_users(machine(3, *jobs), *["ann"] * 3)
+    made = with_owners(machine(3, *jobs), *["ann"] * 3)
     profiles = {
         name: {**fields, "checkpoint_period": 1e-6, "checkpoint_cost": 0, "recovery_cost": 0}
         for name, fields in made.profiles.items()
@@ -174,7 +175,7 @@ def test_no_job_is_killed_before_its_walltime(
 ) -> None:
     upkeep = f",maintenance={maintenance}" if depth == "all" else ""
     policy = f"baseline:depth={depth},predict={predict},placement={placement}{upkeep}"
-    result = run(policy, of_users(workload, *["ann"] * 6, *["bob"] * 3), events)
+    result = run(policy, with_owners(workload, *["ann"] * 6, *["bob"] * 3), events)
     done = {Cause.COMPLETED, Cause.WALLTIME, Cause.NODE_FAILURE}
     for row in result.ledger.attempts:
         assert row.cause in done
@@ -228,7 +229,7 @@ def test_predictions_of_random_runs_are_those_of_the_records(seed: int) -> None:
     rng = random.Random(seed)
     case = Case(seed)
     users = [rng.choice(["", "ann", "ann", "bob"]) for _ in case.workload.jobs]
-    workload, depth = of_users(case.workload, *users), rng.choice([0, 1, 2, -1])
+    workload, depth = with_owners(case.workload, *users), rng.choice([0, 1, 2, -1])
     for name in ("recent", "0.25"):
         planning = Watched(depth=depth, predict=prediction(name))
         result = simulate(
@@ -265,6 +266,14 @@ def test_the_walltime_is_the_default_and_leaves_the_identity_unchanged() -> None
     assert preset("easy:predict=walltime").point == plain.point
     assert "predict" not in identity(plain)
     assert identity(preset("easy:predict=recent"))["predict"] == "recent"
+
+
+def test_a_note_says_that_no_job_has_a_user() -> None:
+    made, policies = machine(2, *ANN), [preset("easy"), preset("easy:predict=recent")]
+    notes = [text for _, text in of_users(made, policies)]
+    assert notes == ["no job has a user, so predict=recent plans with the walltimes"]
+    assert not [*of_users(made, policies[:1])]
+    assert not [*of_users(with_owners(made, "ann"), policies)]
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "nan", "inf", "soon"])
