@@ -16,7 +16,10 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import FOREVER_US, to_us
 from rebat.policies.composition import Scheduler
-from rebat.policies.planning.list_scheduling import MAINTENANCE, ListScheduling
+from rebat.policies.placement.choosers import lowest
+from rebat.policies.placement.chosen import ChosenPlan
+from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
+from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.predictions import STEPS_US, later_end_us, prediction
 from rebat.policies.presets import identity, preset
 from rebat.runs.single import RunResult, simulate
@@ -256,6 +259,27 @@ def test_actual_is_the_run_time_of_attempts_that_no_failure_hits(seed: int) -> N
     for row in result.ledger.attempts:
         if row.start_us >= 0 and row.cause != Cause.NODE_FAILURE:
             assert planning.said[row.attempt.id] == row.end_us - row.start_us
+
+
+@pytest.mark.parametrize("seed", range(few(100)))
+def test_the_plan_of_named_nodes_starts_what_the_plain_one_starts(seed: int) -> None:
+    case, rng = Case(seed), random.Random(seed)
+    predict = prediction(rng.choice(["recent", "actual", "0.5", "0.02"]))
+    options = {"depth": rng.choice([0, 1, 2, ALL]), "margin_us": rng.choice([0, to_us(5)])}
+    maintenance = rng.choice(["rebuild", "compression"])
+
+    def ran(plan) -> list[tuple[str, int, str]]:
+        planning = ListScheduling(
+            placement=plan, maintenance=maintenance, predict=predict, **options
+        )
+        result = simulate(
+            with_owners(case.workload, "ann", "ann", "ann", "bob", "bob", "ann", "bob", "ann"),
+            Custom(Scheduler(planning)), n_nodes=case.n_nodes, machine_events=case.events,
+        )  # fmt: skip
+        return [(job.id, job.start_us, str(job.nodes)) for job in result.jobs]
+
+    plain = ran(lambda machine: ChosenPlan(machine, lowest))
+    assert ran(lambda machine: NamedPlan(machine.n_nodes)) == plain
 
 
 # ---- the option
