@@ -17,13 +17,16 @@ STEPS = st.lists(
 )
 
 
-def slow_fit(t, f, size, duration, order, latest):
+def slow_fit(t, f, size, duration, longest, order, closed, latest):
     """Return the earliest start and the nodes of each cell, or NEVER."""
     for i, at in enumerate(t):
         if at > latest:
             break
         steps = [j for j in range(i, len(t)) if j == i or t[j] < at + duration]
         low = {c: max(0, min(f[j][c] for j in steps)) for c in order}
+        for cell, begin, end in closed:
+            if any(begin <= second < end for second in range(at, at + longest)) and cell in low:
+                low[cell] = 0
         if sum(low.values()) >= size:
             out, left = [0, 0, 0], size
             for c in order:
@@ -41,14 +44,24 @@ def slow_fit(t, f, size, duration, order, latest):
         lambda order: st.integers(1, 3).map(lambda n: order[:n])
     ),
     latest=st.sampled_from([0, 5, NEVER - 1]),
+    closed=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(1, 9)), max_size=3
+    ),
+    more=st.integers(0, 9),
 )
-def test_a_fit_is_the_earliest(steps, size, duration, order, latest) -> None:
+def test_a_fit_is_the_earliest(steps, size, duration, order, latest, closed, more) -> None:
     t = np.cumsum([0, *(gap for gap, _ in steps[:-1])])
     f = np.array([free for _, free in steps], dtype=np.int64)
     out = np.zeros(3, dtype=np.int64)
     cells_of = np.array(order, dtype=np.int64)
-    start = cells.fit(t, f, len(t), size, duration, cells_of, latest, out)
-    expected, nodes = slow_fit(t.tolist(), f.tolist(), size, duration, order, latest)
+    windows = [(cell, begin, begin + length) for cell, begin, length in closed]
+    start = cells.fit(
+        t, f, len(t), size, duration, duration + more, cells_of,
+        np.array(windows, dtype=np.int64).reshape(-1, 3), latest, out,
+    )  # fmt: skip
+    expected, nodes = slow_fit(
+        t.tolist(), f.tolist(), size, duration, duration + more, order, windows, latest
+    )
     assert start == expected
     assert nodes is None or out.tolist() == nodes
 

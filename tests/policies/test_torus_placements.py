@@ -32,6 +32,7 @@ from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.placement.hazards import FORESIGHTS, Ageing
 from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
+from rebat.policies.planning.predictions import prediction
 from rebat.policies.presets import preset
 from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
@@ -96,6 +97,7 @@ def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> 
         "maintenance": data.draw(st.sampled_from([*MAINTENANCE])),
         "first": data.draw(st.booleans()),
         "margin_us": data.draw(st.sampled_from([0, to_us(3)])),
+        "predict": prediction(data.draw(st.sampled_from(["walltime", "0.5", "0.02"]))),
     }
 
     def ran(plan) -> list[tuple[str, int, str, int]]:

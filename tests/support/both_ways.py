@@ -31,6 +31,9 @@ from rebat.sim.choose import ready
 from rebat.sim.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
 from rebat.sim.simulate import Events
 
+PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
+USERS: tuple[dict[str, Any], ...] = ({"user": "ann"}, {"user": "ann"}, {"user": "bob"}, {})
+
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
     "steals_off", "refusals", "holds",
@@ -44,6 +47,34 @@ def line_per_node(events: list[MachineEvent]) -> list[MachineEvent]:
         for event in events
         for node in event.nodes
     ]
+
+
+def with_users(made: Workload, rng: random.Random) -> Workload:
+    """Return the workload with few users. Some jobs have none."""
+    jobs = tuple(
+        msgspec.structs.replace(job, extra={**job.extra, **rng.choice(USERS)}) for job in made.jobs
+    )
+    return msgspec.structs.replace(made, jobs=jobs)
+
+
+def longer(made: Workload, factor: int) -> Workload:
+    """Return the workload with all times multiplied by a factor."""
+    jobs = tuple(
+        msgspec.structs.replace(
+            job,
+            submit_us=job.submit_us * factor,
+            walltime_us=job.walltime_us and job.walltime_us * factor,
+        )
+        for job in made.jobs
+    )
+    profiles = {
+        name: {
+            key: value * factor if isinstance(value, int | float) and key != "ret" else value
+            for key, value in fields.items()
+        }
+        for name, fields in made.profiles.items()
+    }
+    return msgspec.structs.replace(made, jobs=jobs, profiles=profiles)
 
 
 class Case:
@@ -63,7 +94,15 @@ class Case:
             self.events = line_per_node(self.events)
         self.lazily = rng.random() < 0.3
         self.max_attempts = rng.choice([1, 2, MAX_ATTEMPTS, MAX_ATTEMPTS])
-        self.policy = f"baseline:{','.join(self._options())}"
+        options = self._options()
+        self.policy = f"baseline:{','.join(options)}"
+        if any(option.startswith("predict=") for option in options):
+            self.workload = with_users(self.workload, rng)
+            scale = rng.choice([1, 40])  # so that steps of corrections matter
+            self.workload = longer(self.workload, scale)
+            self.events = [
+                msgspec.structs.replace(event, at_us=event.at_us * scale) for event in self.events
+            ]
 
     def _workload(self) -> Workload:
         """Return a workload of rigid delays, without checkpoints in tiers."""
@@ -158,6 +197,8 @@ class Case:
             options["margin"] = rng.choice(["-3", "5"])
         if rng.random() < 0.2:
             options["walltimes"] = "required"
+        if rng.random() < 0.5:
+            options["predict"] = rng.choice(PREDICTED)
         return options
 
     def _dialect(self, steals: bool) -> dict[str, str]:

@@ -25,7 +25,7 @@ from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
-from tests.support.both_ways import both, line_per_node
+from tests.support.both_ways import both, line_per_node, with_users
 from tests.support.findings import findings_in
 from tests.support.recordings import replay
 
@@ -40,7 +40,12 @@ MIGRATING = [
     "priorities:partitions=high:0%-50%+low:50%-100%,period=2,migration_cost=1",
     "tiers:partitions=high:all:2+low:all:1,migration_cost=1", "easy:react=compaction,period=4",
 ]  # fmt: skip
-POLICIES = sorted(PRESETS) + REPLACING + MIGRATING
+PREDICTING = [
+    "easy:predict=recent", "baseline:predict=recent", "authors-h213:predict=recent",
+    "baseline:predict=0.5,margin=1", "easy:predict=0.1,placement=named", "torus-first:predict=0.3",
+    "baseline:predict=actual,placement=cluster",
+]  # fmt: skip
+POLICIES = sorted(PRESETS) + REPLACING + MIGRATING + PREDICTING
 
 
 class Case:
@@ -54,6 +59,8 @@ class Case:
         stages = rng.choice(["", "", ",detect=2", ",detect=gpu=1/3,diagnose=1,init=nic=2/1"])
         self.policy = f"{name}{',' if ':' in name else ':'}{drain}{stages}"
         self.workload = workload(rng, self.n_nodes)
+        if "predict" in self.policy:
+            self.workload = with_users(self.workload, rng)
         self.events = outages(rng, self.n_nodes)
         self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])
         self.operations = operations(rng, self.n_nodes // self.cores, self.workload)

@@ -82,7 +82,7 @@ class PartedCase:
         return Workload("parted", self.n_nodes, tuple(jobs), profiles)
 
     def alone(self, i: int) -> Workload:
-        """Return the workload of a machine, with ids that no other machine has."""
+        """Return the workload of a machine, with ids and users that no other machine has."""
         made = self.cases[i].workload
         extra = {"queue": f"p{i}"}
         jobs = tuple(
@@ -90,7 +90,7 @@ class PartedCase:
                 job,
                 id=f"{'xyzw'[i]}{job.id}",
                 profile=f"{'xyzw'[i]}{job.profile}",
-                extra={**job.extra, **extra},
+                extra={**job.extra, **extra, **_user_of(job, i)},
             )
             for job in made.jobs
         )
@@ -120,6 +120,12 @@ class PartedCase:
             machine_events=Events(self.cases[i].events).all, max_attempts=self.max_attempts,
             how="reference",
         )  # fmt: skip
+
+
+def _user_of(job: Job, i: int) -> dict[str, str]:
+    """Return the user of a job, if it has one, with a name that no other machine has."""
+    user = job.extra.get("user")
+    return {"user": f"{'xyzw'[i]}{user}"} if user else {}
 
 
 def _covered(policy: str) -> str:

@@ -80,6 +80,7 @@ CHOICES = {
     "pack": [*PICKS],
     "foresight": ["youngest", "oldest"],
     "margin": [0.0, 5.0],
+    "predict": ["walltime", "recent", "actual", "0.5"],
     "partitions": ["", "high:0%-50%+low:50%-100%", "normal:all:2+eternal:all:1"],
     "react": [
         "requeue",

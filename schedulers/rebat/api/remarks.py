@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from rebat.core.attempts import job_name
 from rebat.core.formatting import counted
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
+from rebat.core.traits import traits_of
 from rebat.core.units import format_duration, to_s
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
@@ -19,6 +21,7 @@ from rebat.models.failures.law import Law
 from rebat.models.failures.recorded import Recorded, Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
+from rebat.policies.presets import Preset
 from rebat.records.judge import MARK, is_finding
 from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
@@ -92,6 +95,15 @@ def of_speed(workload: Workload) -> Iterator[Remark]:
             "times are computed with hosts of 1 Gf. 'rebat simulate --platform' uses the speed of "
             "a platform",
         )
+
+
+def of_users(workload: Workload, policies: Sequence[Any]) -> Iterator[Remark]:
+    """Note that no job has a user, although a policy predicts run times of users."""
+    points = [policy.point for policy in policies if isinstance(policy, Preset)]
+    predicts = any(point.values.get("predict") == "recent" for point in points)
+    extras = Jobs.of(workload.jobs).extra_fields
+    if predicts and not any(traits_of(extra).user for extra in extras):
+        yield Remark("note", "no job has a user, so predict=recent plans with the walltimes")
 
 
 def of_partitions(workload: Workload, n_nodes: int | None = None) -> Iterator[Remark]:

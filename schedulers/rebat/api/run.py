@@ -217,6 +217,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def remarks(self) -> list[Remark]:
         """Notes and warnings about the input."""
         notes = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
+        notes += remarks.of_users(self.stage.workload, self.policies)
         notes += remarks.of_operations(self.options.operations, self.stage.operations)
         if self.uses_law_mtbf and self.options.mtbf is not None:
             file = self.options.failures

@@ -228,6 +228,22 @@ class View:
         """
         return self._registry.walltime_on_us(attempt_id, n_nodes)
 
+    def recent_runs_us(self, attempt: Attempt) -> list[int]:
+        """Return the run times (us) of the last two jobs that ended before an attempt was queued.
+
+        These are jobs of the same user that completed, failed by themselves, or reached their
+        walltime. If several attempts of a job ran, only the last one counts. Return fewer than two
+        if there are fewer, and none if the job has no user.
+        """
+        return self._registry.recent_runs_us(attempt)
+
+    def true_run_us(self, attempt_id: str) -> int:
+        """Return the run time (us) of an attempt without failures, which no batch system knows.
+
+        Raise InputError if the profile is not a delay or a sequence of delays.
+        """
+        return self._registry.true_run_us(attempt_id)
+
     def image_us(self, attempt_id: str) -> int:
         """Return the cost (us) of a checkpoint by the batch system and the restart from it.
 

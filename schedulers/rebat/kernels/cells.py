@@ -34,12 +34,15 @@ def change(t: Any, f: Any, n: int, start: int, end: int, counts: Any, sign: int)
 
 @kernel
 def fit(
-    t: Any, f: Any, n: int, size: int, duration: int, cells: Any, closed: Any, latest: int, out: Any
-) -> int:
+    t: Any, f: Any, n: int, size: int, duration: int, longest: int, cells: Any, closed: Any,
+    latest: int, out: Any,
+) -> int:  # fmt: skip
     """Return the earliest start of a job, and write its nodes of each cell into ``out``.
 
     Parameters
     ----------
+    duration, longest : int
+        Planned and maximum run time of the job.
     cells : int64 array
         The cells that the job may use. Nodes of earlier cells are used first.
     closed : int64 array, shape (w, 3)
@@ -56,7 +59,7 @@ def fit(
         for c in cells:
             out[c] = max(0, f[i, c])
         for w in range(closed.shape[0]):
-            if t[i] < closed[w, 2] and closed[w, 1] - t[i] < duration:
+            if t[i] < closed[w, 2] and closed[w, 1] - t[i] < longest:
                 out[closed[w, 0]] = 0
         total = 0
         for c in cells:

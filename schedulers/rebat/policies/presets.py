@@ -293,6 +293,7 @@ LATER = {
     "limits": "",
     "reservations": "",
     "rules": "",
+    "predict": "walltime",
 }
 """Defaults of options that earlier versions did not have. `identity` leaves out options with these
 defaults, so that results of earlier versions stay valid.

@@ -152,9 +152,9 @@ LONGEST_US = 2**60
 """Maximum walltime in plans (microseconds), so that a time plus a walltime never overflows."""
 
 
-def planned_us(attempt: Attempt, margin_us: int = 0) -> int:
-    """Return the planned duration of an attempt, at least one microsecond."""
-    return max(1, min(attempt.walltime_us + margin_us, LONGEST_US))
+def planned_us(length_us: int, margin_us: int = 0) -> int:
+    """Return the planned duration of a walltime or a prediction, at least one microsecond."""
+    return max(1, min(length_us + margin_us, LONGEST_US))
 
 
 def fcfs(attempt: Attempt) -> Key:
@@ -228,7 +228,7 @@ class RuleOrder(msgspec.Struct, frozen=True):
 
     def __call__(self, attempt: Attempt) -> Key:
         """Return priority, key of the rule, job index and serial."""
-        time, index = planned_us(attempt, self.margin_us), attempt.job_serial - 1
+        time, index = planned_us(attempt.walltime_us, self.margin_us), attempt.job_serial - 1
         key = priority_rule(self.rule)(time, attempt.n_nodes, index, self.n_nodes, self.seed)
         return (-attempt.priority, int(key), index, attempt.serial)
 
@@ -305,8 +305,8 @@ class FormulaOrder(msgspec.Struct, frozen=True, eq=False):
         columns: dict[str, Callable[[Attempt], float]] = {
             "age": lambda a: to_s(now_us - a.queued_us),
             "size": lambda a: a.n_nodes,
-            "walltime": lambda a: to_s(planned_us(a)),
-            "expansion": lambda a: 1 + (now_us - a.queued_us) / planned_us(a),
+            "walltime": lambda a: to_s(planned_us(a.walltime_us)),
+            "expansion": lambda a: 1 + (now_us - a.queued_us) / planned_us(a.walltime_us),
             "class": lambda a: a.priority_class,
             "submitted": lambda a: max(1.0, to_s(a.submit_us)),
             "nodes": lambda a: view.n_machine,

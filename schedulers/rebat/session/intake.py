@@ -138,6 +138,7 @@ class Intake:
             self._retried.append(running)
             return
         self._record(running, event, cause, worked_us)
+        self._registry.note_run(running, event.at_us)
         self._jobs.over(running.attempt.job_id)
 
     def _record(

@@ -7,6 +7,7 @@ work is scaled.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.formatting import counted
-from rebat.core.jobs import batsim_number
+from rebat.core.jobs import batsim_number, duration_us
 from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.models.checkpoint import (
@@ -106,6 +107,7 @@ class Registry:
         self.failures: dict[str, Failure] = {}
         self.has_light = False
         self.registered: set[str] = set()
+        self._runs_us: dict[str, list[tuple[int, int, int]]] = {}
 
     # ---- submissions, checks and costs
 
@@ -255,6 +257,36 @@ class Registry:
         if profile is None:
             raise InputError(f"unknown profile {work.profile!r}", f"job {work.attempt.id}")
         return profile
+
+    # ---- run times
+
+    def note_run(self, running: Running, end_us: int) -> None:
+        """Record the run time of a job that ended without being stopped, for its user.
+
+        Only two jobs that ended before the last end, and all jobs of the last end, are recorded.
+        Jobs that end at the same time are ordered by serial, because messages have no fixed order.
+        """
+        if user := self.submissions[running.attempt.job_id].traits.user:
+            runs_us = self._runs_us.setdefault(user, [])
+            insort(runs_us, (end_us, running.attempt.serial, end_us - running.start_us))
+            n_before = bisect_left(runs_us, (runs_us[-1][0],))
+            del runs_us[: max(0, n_before - 2)]
+
+    def recent_runs_us(self, attempt: Attempt) -> list[int]:
+        """Return the run times (us) of the last two jobs of a user (see `View.recent_runs_us`)."""
+        runs_us = self._runs_us.get(self.submissions[attempt.job_id].traits.user, [])
+        n_before = bisect_left(runs_us, (attempt.queued_us,))
+        return [run_us for _, _, run_us in runs_us[max(0, n_before - 2) : n_before]]
+
+    def true_run_us(self, attempt_id: str) -> int:
+        """Return the run time (us) of an attempt without failures, or raise InputError."""
+        work = self.work[attempt_id]
+        try:
+            return duration_us(self._profiles.get(work.workload, {}), work.profile, None)
+        except InputError as error:
+            problem = f"its true run time is unknown: {error.problem}"
+            expected = "a profile that is a delay, or composed of delays"
+            raise InputError(problem, f"job {attempt_id}", expected) from None
 
     # ---- remaining work and registrations
 

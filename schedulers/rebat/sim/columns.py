@@ -16,23 +16,25 @@ from rebat.kernels.spread import scratch_needed
 # Columns of the table of attempts. Held nodes are rows too, because they have serials of attempts.
 JOB, NUMBER, PRIORITY, QUEUED, WALL, DELAY, FIRST, RECOVERY, START, END, CAUSE, USEFUL = range(12)
 NODES_AT, N_NODES_AT, HELD_UNTIL, THIEF, HELD_SIZE, HELD_KEY, FAILURE = range(12, 19)
-N_COLUMNS = 19
+# The predicted run time, and the attempt of the same user that ended before (its number plus 1).
+PREDICTED, ENDED_BEFORE = 19, 20
+N_COLUMNS = 21
 
 # More columns of attempts if the numbers of resubmissions are rounded: the checkpoints.
-OWN_PERIOD, OWN_COST, OWN_RESTART = range(19, 22)
+OWN_PERIOD, OWN_COST, OWN_RESTART = range(21, 24)
 
 # Columns of rows that are held nodes, instead of those of attempts: the number of the record, the
 # nodes that the plan knows, and the number of nodes. ``NUMBER`` is HOLD.
 RECORD, PLANNED_AT, N_PLANNED_AT, SIZE_OF_HOLD = USEFUL, FIRST, RECOVERY, THIEF
 HOLD = -1
 
-# Columns of the table of jobs.
-SUBMIT, SIZE, JOB_WALL, PROFILE, CLASS, PART = range(6)
-N_JOB_COLUMNS = 6
+# Columns of the table of jobs. The user is a number of at least 1, or 0 if it is unknown.
+SUBMIT, SIZE, JOB_WALL, PROFILE, CLASS, PART, USER = range(7)
+N_JOB_COLUMNS = 7
 
 # More columns of jobs if a rule compares ids as text: the ranks of the job among the ids, and among
 # the ids of resubmissions.
-BY_NAME, BY_PREFIX = 6, 7
+BY_NAME, BY_PREFIX = 7, 8
 
 # Columns of the table of profiles.
 JOB_DELAY, RET, CHECKPOINTS, PERIOD, COST, RESTART, FIRST_PERIOD, FIRST_RECOVERY = range(8)
@@ -67,11 +69,11 @@ HOLD_JOB, SINCE, UNTIL, HOLD_AT, N_HOLD_AT = range(5)
 RECORDS, ENTERED, LEFT, NEW_HOLDS, SPARED = range(5)
 # Other lists: jobs that wait and lost held nodes; times of failures that hit attempts, and free
 # nodes then; jobs given up; interruptions of each job; times of steals; times and reasons of
-# cancelled steals.
+# cancelled steals; the attempt of each user that ended last (its number plus 1).
 HELD_HIT, HITS_AT, HITS_FREE, GIVEN_UP_JOBS, INTERRUPTIONS, STEALS_AT, OFF_AT, OFF_WHY = range(
     5, 13
 )
-N_LISTS = 13
+ENDED_LAST, N_LISTS = 13, 14
 
 # Small tables, see their columns above. The last is a heap of the times at which stops are due.
 HIT_TABLE, KILL_TABLE, STOP_TABLE, WAIT_TABLE, HOLD_TABLE, CALL_TABLE = range(6)
@@ -91,13 +93,14 @@ AUTHORS, TWO_PASSES, LOWEST_HELD, HOLD_MARGIN, OTHERS_FIRST, HIT_AS_VICTIM, CHOS
     18, 25
 )
 PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT, PARTED = range(25, 32)
-N_PARAMETERS = 32
+PREDICT, MILLIONTHS = 32, 33
+N_PARAMETERS = 34
 
 # Counters, after the parameters.
-N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(32, 40)
-UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(40, 48)
-N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(48, 56)
-UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_NUMBERS = range(56, 61)
+N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(34, 42)
+UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(42, 50)
+N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(50, 58)
+UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_NUMBERS = range(58, 63)
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
@@ -119,6 +122,9 @@ BY_RELEASE, BY_START, BY_TEXT = range(3)
 
 NOW, PROACTIVE, NEXT = range(3)
 """Timings of stops."""
+
+OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
+"""Predictions of run times."""
 
 COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME = range(7)
 """Causes of the end of an attempt."""

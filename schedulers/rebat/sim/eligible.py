@@ -43,6 +43,11 @@ CRITERIA = {
     "later-release": columns.LATER_RELEASE,
     "smaller-flow": columns.SMALLER_FLOW,
 }
+PREDICT = {
+    "walltime": columns.OF_WALLTIME,
+    "recent": columns.OF_RECENT,
+    "actual": columns.ACTUAL,
+}
 RELEASES = {"original": columns.OF_JOB, "resubmission": columns.OF_ATTEMPT}
 TIES = {"order": columns.BY_RELEASE, "run-time": columns.BY_START, "id": columns.BY_TEXT}
 TIMINGS = {"now": columns.NOW, "proactive": columns.PROACTIVE, "next": columns.NEXT}

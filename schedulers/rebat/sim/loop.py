@@ -83,6 +83,7 @@ from rebat.sim.columns import (
     NODE_FAILURE,
     NOW,
     NUMBER,
+    OF_RECENT,
     OWN_COST,
     OWN_PERIOD,
     OWN_RESTART,
@@ -90,6 +91,7 @@ from rebat.sim.columns import (
     PARTED,
     PERIOD,
     PLAN_N,
+    PREDICT,
     PRIORITY,
     PROFILE,
     QUEUED,
@@ -125,6 +127,7 @@ from rebat.sim.columns import (
     WALLTIME,
 )
 from rebat.sim.plan import has_news, is_allowed, plan
+from rebat.sim.predict import note_run
 from rebat.sim.queue import pop
 from rebat.sim.stops import accepts, lost_nodes, remaining, victim_of
 from rebat.sim.waits import (
@@ -348,6 +351,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                     state, a, now, cause, max(0, now - attempts[a, START] - attempts[a, RECOVERY])
                 )
                 n[UNFINISHED] -= 1
+                if parameters[PREDICT] == OF_RECENT:
+                    note_run(state, a, now)
             elif which == 1:
                 while next_job < n_jobs and jobs[next_job, SUBMIT] == now:
                     a, j, p = n[N_ATTEMPTS], next_job, jobs[next_job, PROFILE]

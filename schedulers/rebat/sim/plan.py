@@ -68,6 +68,7 @@ from rebat.sim.columns import (
     PLAN_N,
     PLANNED,
     PLANNED_AT,
+    PREDICTED,
     REBUILD,
     REFERENCE,
     REJECTED,
@@ -79,6 +80,7 @@ from rebat.sim.columns import (
     TIMED,
     WALL,
 )
+from rebat.sim.predict import later_end, predicted
 from rebat.sim.queue import place_in_queue, planned, pop, push
 from rebat.sim.waits import reject
 
@@ -320,36 +322,39 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             size[k], duration[k] = size[k - 1], duration[k - 1]
             start[k], queue[k] = start[k - 1], queue[k - 1]
         size[at], queue[at] = jobs[attempts[a, JOB], SIZE], a
-        duration[at], start[at] = planned(attempts[a, WALL], margin), counts.NEVER
+        attempts[a, PREDICTED] = predicted(state, a)
+        duration[at], start[at] = planned(attempts[a, PREDICTED], margin), counts.NEVER
         n_queue += 1
         upkeep = max(upkeep, parameters[ON_ARRIVAL] if at == n_queue - 1 else REBUILD)
     # ---- the plan: reservations
     if not fifo and (depth == ALL or n_queue or parameters[NAMED]):
         if table is not None and depth == ALL and upkeep == REBUILD:
             named.clear(table)
-        # attempts that did not end in time
-        n_late = 0
+        # attempts that did not end in time, and their next planned ends
+        n_late, late = 0, now
         for i in range(n_overdue):
-            if is_held(attempts, overdue[i, 0], overdue[i, 1]):
-                overdue[n_late, 0] = overdue[i, 0]
+            a = overdue[i, 0]
+            if is_held(attempts, a, overdue[i, 1]):
+                until = later_end(attempts, a, margin, now)
+                overdue[n_late, 0], overdue[n_late, 1] = a, until
+                late = max(late, until)
                 n_late += 1
         n_overdue = 0
-        late = now + (1 if n_late else 0)
         if table is not None and counts.any_before(table.start, table.n[blocks.RESERVED], late):
             named.clear(table)
         for i in range(n_late):
-            a = overdue[i, 0]
+            a, until = overdue[i, 0], overdue[i, 1]
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 if is_full(table, 0, k, n_nodes):
                     return MORE_ROOM
-                slices.take_nodes(table, nodes[first : first + k], now, now + 1)
+                slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a, HELD_SIZE]
-                base_n = counts.change(base_t, base_f, base_n, now, now + 1, -nodes_held)
+                base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
             n[KEY] += 1
-            attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = now + 1, n[KEY]
-            n_holds = push(holds, n_holds, now + 1, n[KEY], a)
+            attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = until, n[KEY]
+            n_holds = push(holds, n_holds, until, n[KEY], a)
     if fifo:
         pass
     elif table is not None:
@@ -388,8 +393,8 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 )
             elif n_late:
                 for i in range(n_late):
-                    nodes_held = attempts[overdue[i, 0], HELD_SIZE]
-                    plan_n = counts.change(plan_t, plan_f, plan_n, now, now + 1, -nodes_held)
+                    nodes_held, until = attempts[overdue[i, 0], HELD_SIZE], overdue[i, 1]
+                    plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -nodes_held)
             if upkeep == COMPRESS:
                 plan_n, opened = deep.renew(
                     plan_t, plan_f, plan_n, size, duration, start, before, opened,

@@ -38,9 +38,9 @@ from rebat.sim.columns import (
 
 
 @inlined
-def planned(wall: int, margin: int) -> int:
-    """Return the planned duration of an attempt."""
-    return max(1, min(wall + margin, LONGEST_US))
+def planned(length: int, margin: int) -> int:
+    """Return the planned duration of a walltime or a prediction."""
+    return max(1, min(length + margin, LONGEST_US))
 
 
 @loop

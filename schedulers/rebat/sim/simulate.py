@@ -34,6 +34,7 @@ from rebat.policies.planning.list_scheduling import (
     ListOptions,
     depth_of,
 )
+from rebat.policies.planning.predictions import millionths_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.sim import columns
@@ -41,6 +42,7 @@ from rebat.sim.eligible import (
     CRITERIA,
     DIALECT,
     ORDERS,
+    PREDICT,
     RELEASES,
     TIES,
     TIMINGS,
@@ -361,7 +363,10 @@ class Submissions:
                 patterns.reshape(-1, 6)[self.kind_of],
             ]
         )
-        classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
+        traits = [traits_of(extra) for extra in jobs.extra_fields]
+        classes = [each.priority_class for each in traits]
+        numbers = {"": 0}
+        users = [numbers.setdefault(each.user, len(numbers)) for each in traits]
         walls_us = jobs.walltime_us
         self.table = np.column_stack(
             [
@@ -371,6 +376,7 @@ class Submissions:
                 self.profiles,
                 np.array(classes, dtype=np.int64)[jobs.extra_codes[order]],
                 np.zeros(len(order), dtype=np.int64),
+                np.array(users, dtype=np.int64)[jobs.extra_codes[order]],
             ]
         )
 
@@ -408,6 +414,8 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
             (columns.ON_REPAIR, "rejuvenation"),
         ):
             parameters[column] = int(upkeep[change])
+        parameters[columns.MILLIONTHS] = millionths_of(planning.predict)
+        parameters[columns.PREDICT] = PREDICT.get(str(planning.predict), columns.PART_OF_WALLTIME)
     parameters[columns.MARGIN] = planning.margin_us
     parameters[columns.ORDER] = ORDERS[point.common.order]
     parameters[columns.MAX_ATTEMPTS], parameters[columns.N_NODES] = max_attempts, n_nodes

@@ -77,6 +77,7 @@ from rebat.sim.columns import (
     OWN_PERIOD,
     OWN_RESTART,
     PART,
+    PREDICTED,
     PRIORITY,
     PROFILE,
     QUEUED,
@@ -267,6 +268,7 @@ def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) ->
     n[N_ATTEMPTS] += 1
     attempts[h, JOB], attempts[h, NUMBER], attempts[h, WALL] = j, HOLD, span
     attempts[h, START], attempts[h, END], attempts[h, HELD_UNTIL] = now, -1, -1
+    attempts[h, PREDICTED] = span
     take_nodes(state, h, at, k, size, now)
     return h
 

@@ -18,7 +18,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.policies.placement.choosers import Chooser, Mask, OwnChooser, Request
-from rebat.policies.planning.queue import SortedQueue, WithoutPlace
+from rebat.policies.planning.queue import LaterEnd, SortedQueue, WithoutPlace, in_1_us
 
 
 class Use(msgspec.Struct):
@@ -40,6 +40,7 @@ class ChosenPlan:
     """
 
     def __init__(self, machine: Machine, choose: Chooser) -> None:
+        self.later_end: LaterEnd = in_1_us
         self._machine, self._choose = machine, choose
         self._now_us = 0
         self._usable: Mask = np.ones(machine.n_nodes, dtype=np.bool_)
@@ -83,11 +84,22 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if one is in the past, or is due while its nodes are in use."""
-        overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
-        late_us = self._now_us + (1 if overdue else 0)
+        """Delete all reservations if one starts before the new end of an overdue attempt."""
+        late_us = self._outlive()
         if any(place and place.start_us < late_us for place in self._places):
             self.clear()
+
+    def _outlive(self) -> int:
+        """Set the planned end of each overdue attempt to its next one.
+
+        Return the latest of these ends (us), or the present time if there is none.
+        """
+        late_us = self._now_us
+        for attempt_id, hold in self._holds.items():
+            if hold.end_us <= self._now_us:
+                hold.end_us = self.later_end(attempt_id, self._now_us)
+                late_us = max(late_us, hold.end_us)
+        return late_us
 
     def _fill(self, queue: SortedQueue, last: int) -> None:
         for position in range(len(self._places), last):
@@ -116,6 +128,7 @@ class ChosenPlan:
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         self.clear()
+        self._outlive()
         reserved = 0
         for position in range(len(queue)):
             may_wait = (position if first else reserved) < depth
@@ -168,13 +181,8 @@ class ChosenPlan:
         return None
 
     def _uses(self) -> Iterator[Use]:
-        """Yield uses and reservations.
-
-        A use that exceeds its planned end is assumed to end in 1 us.
-        """
-        late_us = self._now_us + 1
-        for hold in self._holds.values():
-            yield hold if hold.end_us > self._now_us else Use(0, late_us, hold.nodes)
+        """Yield uses and reservations."""
+        yield from self._holds.values()
         yield from (place for place in self._places if place)
 
     def _times(self) -> list[int]:

@@ -25,7 +25,7 @@ from rebat.kernels.box_slots import NEVER, Slots
 from rebat.models.boxes import Steps, free_boxes
 from rebat.policies.placement.boxes import BoxChooser, Division
 from rebat.policies.placement.choosers import Request
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.planning.queue import LaterEnd, SortedQueue, in_1_us
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -43,6 +43,7 @@ class BoxPlan:
     """
 
     def __init__(self, machine: Machine, choose: BoxChooser) -> None:
+        self.later_end: LaterEnd = in_1_us
         self._machine, self._choose = machine, choose
         self._division = choose.division(machine.n_nodes)
         self._n_blocks = self._division.blocks.torus.n_nodes
@@ -139,22 +140,22 @@ class BoxPlan:
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if one is in the past, or is due while its nodes are in use."""
-        late_us = self._now_us + (1 if self._outlive() else 0)
-        if (self._starts < late_us).any():
+        """Delete all reservations if one starts before the new end of an overdue attempt."""
+        if (self._starts < self._outlive()).any():
             self.clear()
 
-    def _outlive(self) -> bool:
-        """Set the planned end of each overdue attempt to 1 us from now.
+    def _outlive(self) -> int:
+        """Set the planned end of each overdue attempt to its next one.
 
-        Return whether there are overdue attempts.
+        Return the latest of these ends (us), or the present time if there is none.
         """
-        ends = self._timeline.rows.end
-        overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
-        if overdue:
-            ends[overdue] = self._now_us + 1
-            self._timeline.stale = True
-        return bool(overdue)
+        ends, late_us = self._timeline.rows.end, self._now_us
+        for attempt_id, row in self._holds.items():
+            if ends[row] <= self._now_us:
+                ends[row] = self.later_end(attempt_id, self._now_us)
+                late_us = max(late_us, int(ends[row]))
+                self._timeline.stale = True
+        return late_us
 
     def _fill(self, queue: SortedQueue, last: int, depth: int, by_rank: bool = False) -> None:
         position, new = len(self._rows), last - len(self._rows)

@@ -23,6 +23,7 @@ from rebat.kernels.counts import NEVER
 from rebat.policies.context import Context
 from rebat.policies.partitions import Partition
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
+from rebat.policies.queue_order import planned_us
 from rebat.policies.windows import Window, Windows
 
 Counts = npt.NDArray[np.int64]
@@ -194,20 +195,23 @@ class CellPlan(PlanBook[Counts]):
 
     # ---- plans
 
-    def _extend(self) -> list[str]:
-        """Set the planned end of each overdue attempt to 1 us from now. Return these attempts."""
+    def _extend(self) -> dict[str, int]:
+        """Set the planned end of each overdue attempt to its next one. Return these ends by id."""
         overdue = self._overdue()
-        for attempt_id in overdue:
+        for attempt_id, end_us in overdue.items():
             held = self._holds[attempt_id][0]
-            self._base.change(self._now_us, self._now_us + 1, held, -1)
-            self._hold(attempt_id, held, self._now_us + 1)
+            self._base.change(self._now_us, end_us, held, -1)
+            self._hold(attempt_id, held, end_us)
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Adjust planned ends. If a reservation was due but did not start, recompute them all."""
+        """Adjust planned ends.
+
+        If a reservation starts before a new end, or was due but did not start, recompute them all.
+        """
         overdue = self._extend()
         self._plan.forget(self._now_us)
-        late_us = self._now_us + (1 if overdue else 0)
+        late_us = max(overdue.values(), default=self._now_us)
         if counts.any_before(queue.start, last, late_us):
             self._begin()
             self._place(queue, 0, last)
@@ -236,8 +240,8 @@ class CellPlan(PlanBook[Counts]):
         nodes = np.zeros_like(self._sizes)
         usable = self._cells[self._of(attempt).name]
         start_us = cells.fit(
-            plan.t, plan.f, plan.n, size, duration, usable, self._closed_to(attempt), latest_us,
-            nodes,
+            plan.t, plan.f, plan.n, size, duration, max(duration, planned_us(attempt.walltime_us)), usable,
+            self._closed_to(attempt), latest_us, nodes,
         )  # fmt: skip
         queue.start[at] = start_us
         if start_us == NEVER:

@@ -122,26 +122,23 @@ class CountedPlan(PlanBook[int]):
         self._now_us = max(self._now_us, now_us)
         self._note_late(now_us)
 
-    def _extend(self) -> list[str]:
-        """Set the planned end of each overdue attempt to 1 us from now.
-
-        Return the ids of these attempts.
-        """
+    def _extend(self) -> dict[str, int]:
+        """Set the planned end of each overdue attempt to its next one. Return these ends by id."""
         overdue = self._overdue()
-        for attempt_id in overdue:
-            self._take(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
+        for attempt_id, end_us in overdue.items():
+            self._take(attempt_id, self._holds[attempt_id][0], end_us)
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
         """Adjust planned ends and reservations to the present time.
 
-        Overdue attempts get a later planned end. If the start of a reservation was due but its
-        attempt did not start, make all reservations again. If only this reservation were moved, a
-        later attempt of the queue could start first.
+        Overdue attempts get a later planned end. If a reservation starts before this end, or if
+        its start was due but its attempt did not start, make all reservations again. If only this
+        reservation were moved, a later attempt of the queue could start first.
         """
         overdue = self._extend()
         self._plan.forget(self._now_us)
-        late_us = self._now_us + (1 if overdue else 0)
+        late_us = max(overdue.values(), default=self._now_us)
         if counts.any_before(queue.start, last, late_us):
             self._plan.copy_from(self._base.profile(self._now_us))
             self._place(queue, 0, last)

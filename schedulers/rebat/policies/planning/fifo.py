@@ -227,7 +227,7 @@ class Fifo(Planning):
         self, view: View, free: Mask, attempt: Attempt, places: list[Partition]
     ) -> NodeSet | None:
         request, windows = Request.now(attempt), self._context.windows
-        closed = windows.closed_mask(attempt, planned_us(attempt)) if windows else None
+        closed = windows.closed_mask(attempt, planned_us(attempt.walltime_us)) if windows else None
         if closed is not None:
             free = free & ~closed
         for place in places:

@@ -61,10 +61,10 @@ class FlexibleScheduling(ListScheduling):
         """Return the attempts to start, reject and resize now."""
         plan = self._opened(view)
         assert isinstance(plan, CountedPlan)
-        as_planned = self._book(plan, changes) and not self._started_larger
+        as_planned = self._book(view, plan, changes) and not self._started_larger
         self._started_larger = False
         plan.advance(view.now_us)
-        upkeep = max(self._take_in(plan, changes), self._renew(plan, view.now_us))
+        upkeep = max(self._take_in(view, plan, changes), self._renew(plan, view.now_us))
         self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, len(self._queue))
         rejected = list(self._enter(view, plan, changes))
         return [*rejected, *self._allocate(view)]
@@ -219,7 +219,7 @@ class FlexibleScheduling(ListScheduling):
         order = waiting[np.argsort(queue.start[waiting], kind="stable")]
         if not len(order):
             return {}
-        holders = [(job.attempt, self._end_us(job)) for job in view.running.values()]
+        holders = [(job.attempt, self._end_us(view, job)) for job in view.running.values()]
         holders += [(entry, view.now_us + queue.duration_of(entry)) for _, entry in due]
         start = queue.start[order]
         n_dependents = dependents(

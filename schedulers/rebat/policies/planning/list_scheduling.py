@@ -13,13 +13,20 @@ from enum import IntEnum
 from typing import Annotated, ClassVar
 
 from rebat.contract import Changes, Machine, PlannedStarts, Proposal, Reject, Start, View
-from rebat.core.attempts import Priority, Running
+from rebat.core.attempts import Attempt, Priority, Running
 from rebat.core.errors import InputError
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.cells import CellPlan
 from rebat.policies.planning.counted import CountedPlan
+from rebat.policies.planning.predictions import (
+    PREDICTIONS,
+    Prediction,
+    later_end_us,
+    millionths_of,
+    prediction,
+)
 from rebat.policies.planning.queue import AvailabilityPlan, SortedQueue
 from rebat.policies.queue_order import QueueOrder, fcfs
 from rebat.policies.variants import choice, text
@@ -91,6 +98,9 @@ class ListScheduling(Planning):
         Seed of a random queue order.
     period_us : int
         See `SortedQueue`.
+    predict : callable, optional
+        Predicted run time of an attempt (default: its walltime). It is determined once, when the
+        attempt enters the queue, or at the start of an attempt that was never queued.
     """
 
     def __init__(
@@ -103,8 +113,12 @@ class ListScheduling(Planning):
         first: bool = False,
         seed: int = 0,
         period_us: int = 0,
+        predict: Prediction | None = None,
     ) -> None:
         self._queue = SortedQueue(order, margin_us, seed, period_us)
+        self._margin_us, self._predict = margin_us, predict
+        self._predicted_us: dict[str, int] = {}
+        self._running: dict[str, Running] = {}
         self._depth = depth
         self._upkeep = MAINTENANCE[maintenance]
         self._placement = placement or (lambda machine: CountedPlan(machine.n_nodes))
@@ -114,13 +128,13 @@ class ListScheduling(Planning):
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Return the attempts to start now, and reject jobs that are larger than the machine."""
         plan = self._opened(view)
-        as_planned = self._book(plan, changes)
+        as_planned = self._book(view, plan, changes)
         plan.advance(view.now_us)
-        upkeep = max(self._take_in(plan, changes), self._renew(plan, view.now_us))
+        upkeep = max(self._take_in(view, plan, changes), self._renew(plan, view.now_us))
         first = len(self._queue)
         rejected: list[Proposal] = []
         if changes.arrived or changes.resubmitted:
-            upkeep = max(upkeep, self._enqueue(view.n_nodes, changes, rejected))
+            upkeep = max(upkeep, self._enqueue(view, changes, rejected))
         if self._depth == ALL:
             self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, first)
         else:
@@ -134,10 +148,12 @@ class ListScheduling(Planning):
     def _opened(self, view: View) -> AvailabilityPlan:
         if self._plan is None:
             self._plan = self._placement(view.machine)
+            if self._predict is not None:
+                self._plan.later_end = self._later_end
             self._queue.on_machine(view)
         return self._plan
 
-    def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
+    def _book(self, view: View, plan: AvailabilityPlan, changes: Changes) -> bool:
         """Record which attempts started.
 
         Return whether they are exactly the attempts that were due.
@@ -147,7 +163,7 @@ class ListScheduling(Planning):
             plan.clear()
         begin = plan.started if as_planned else plan.held
         for running in changes.started:
-            begin(running, self._end_us(running))
+            begin(running, self._end_us(view, running))
         return as_planned
 
     def _renew(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
@@ -158,20 +174,50 @@ class ListScheduling(Planning):
         plan.clear()
         return Upkeep.REBUILD
 
-    def _end_us(self, running: Running) -> int:
-        return running.start_us + self._queue.duration_of(running.attempt)
+    def _length_us(self, view: View, attempt: Attempt) -> int:
+        """Return the run time with which an attempt is planned."""
+        if self._predict is None:
+            return attempt.walltime_us
+        if attempt.id not in self._predicted_us:
+            predicted_us = self._predict(view, attempt)
+            self._predicted_us[attempt.id] = max(1, min(predicted_us, attempt.walltime_us))
+        return self._predicted_us[attempt.id]
 
-    def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
+    def _end_us(self, view: View, running: Running) -> int:
+        """Return the planned end of an attempt that started."""
+        length_us = self._length_us(view, running.attempt)
+        if self._predict is not None:
+            self._running[running.attempt.id] = running
+        return running.start_us + self._queue.duration_of(running.attempt, length_us)
+
+    def _later_end(self, attempt_id: str, now_us: int) -> int:
+        """Return the next planned end of an attempt, or of held nodes, that did not end in time."""
+        running = self._running.get(attempt_id)
+        if running is None:
+            return now_us + 1
+        return later_end_us(
+            running.start_us,
+            self._predicted_us[attempt_id],
+            running.attempt.walltime_us,
+            self._margin_us,
+            now_us,
+        )
+
+    def _take_in(self, view: View, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
         """Record changes of nodes and running attempts. Return the update that the plan needs."""
         due, upkeep = Upkeep.APPEND, self._upkeep
         for left in (changes.ended, changes.stopped):
             for running in left:
                 plan.ended(running)
+                self._predicted_us.pop(running.attempt.id, None)
+                self._running.pop(running.attempt.id, None)
                 due = upkeep["end"]
-        for unplanned in (changes.moved, changes.held):
-            for running in unplanned:
-                plan.held(running, self._end_us(running))
-                due = max(due, upkeep["priority"])
+        for running in changes.moved:
+            plan.held(running, self._end_us(view, running))
+            due = max(due, upkeep["priority"])
+        for running in changes.held:
+            plan.held(running, running.start_us + self._queue.duration_of(running.attempt))
+            due = max(due, upkeep["priority"])
         if changes.failures:
             plan.failed(changes.failed_nodes, changes.failed_under)
             due = max(due, upkeep["failure"])
@@ -183,16 +229,16 @@ class ListScheduling(Planning):
                 due = max(due, upkeep["priority"])  # a retry after a silent error is an arrival
         return due
 
-    def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
+    def _enqueue(self, view: View, changes: Changes, rejected: list[Proposal]) -> Upkeep:
         """Queue new attempts, or reject those that are too large.
 
         Return the update that the plan needs.
         """
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
-            if reason := SizeLimit(n_nodes).exceeded(attempt.n_nodes):
+            if reason := SizeLimit(view.n_nodes).exceeded(attempt.n_nodes):
                 rejected.append(Reject(attempt.id, reason))
-            elif queue.add(attempt) < len(queue) - 1:
+            elif queue.add(attempt, self._length_us(view, attempt)) < len(queue) - 1:
                 upkeep = Upkeep.REBUILD  # the new attempt precedes planned attempts
             else:
                 upkeep = max(upkeep, self._upkeep["arrival"])
@@ -262,6 +308,16 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         ),
     ] = "blocked"
     maintenance: Maintenance = "compression"
+    predict: Annotated[
+        str | float,
+        text(
+            millionths_of,
+            "Run time with which plans reserve nodes for a job: its walltime, the mean of the last "
+            "two run times of its user (recent), the true run time (actual), or a factor of the "
+            "walltime, like 0.5. If a job exceeds its predicted run time, plans use a longer one.",
+            PREDICTIONS,
+        ),
+    ] = "walltime"
 
     def idle(self) -> frozenset[str]:
         """Return the options without an effect at this depth."""
@@ -282,4 +338,5 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
             options.reserve == "first",
             context.seed,
             context.period_us,
+            prediction(options.predict),
         )

@@ -123,19 +123,19 @@ class NamedPlan(PlanBook[NodeSet]):
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Set the planned end of each overdue attempt to 1 us from now.
+        """Set the planned end of each overdue attempt to its next one.
 
-        If the start of a reservation was due but its attempt did not start, delete all
-        reservations.
+        If a reservation starts before this end, or if its start was due but its attempt did not
+        start, delete all reservations.
         """
         overdue = self._overdue()
-        late = self._now_us + (1 if overdue else 0)
+        late = max(overdue.values(), default=self._now_us)
         if counts.any_before(self._table.start, self._table.n[RESERVED], late):
             named.clear(self._table)
-        for attempt_id in overdue:
+        for attempt_id, end_us in overdue.items():
             nodes, _ = self._holds[attempt_id]
-            self._take(nodes, self._now_us + 1)
-            self._hold(attempt_id, nodes, self._now_us + 1)
+            self._take(nodes, end_us)
+            self._hold(attempt_id, nodes, end_us)
         self._make_room(last)
 
     # ---- room

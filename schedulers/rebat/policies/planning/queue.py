@@ -55,8 +55,11 @@ class SortedQueue:
     def __len__(self) -> int:
         return len(self.attempts)
 
-    def add(self, attempt: Attempt) -> int:
-        """Insert an attempt, and return its position."""
+    def add(self, attempt: Attempt, predicted_us: int | None = None) -> int:
+        """Insert an attempt, and return its position.
+
+        ``predicted_us`` is its predicted run time (default: its walltime).
+        """
         n = len(self.attempts)
         if n == len(self.size):
             self.size, self.duration, self.start, self.serial, self._positions = (
@@ -71,7 +74,7 @@ class SortedQueue:
             for array in (self.size, self.duration, self.start, self.serial):
                 array[at + 1 : n + 1] = array[at:n].copy()
         self.size[at] = attempt.n_nodes
-        self.duration[at] = self.duration_of(attempt)
+        self.duration[at] = self.duration_of(attempt, predicted_us)
         self.start[at] = NEVER
         self.serial[at] = attempt.serial
         return at
@@ -99,9 +102,10 @@ class SortedQueue:
             array[:n] = array[places]
         return True
 
-    def duration_of(self, attempt: Attempt) -> int:
+    def duration_of(self, attempt: Attempt, predicted_us: int | None = None) -> int:
         """Return the planned duration of an attempt in microseconds, at least 1."""
-        return planned_us(attempt, self._margin_us)
+        length_us = attempt.walltime_us if predicted_us is None else predicted_us
+        return planned_us(length_us, self._margin_us)
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
         """Return the attempts whose reserved start time is reached, with their positions.
@@ -173,8 +177,23 @@ WithoutPlace = Callable[[set[int]], list[int]]
 """Function that returns the sizes (numbers of nodes) that do not fit on the free nodes."""
 
 
+LaterEnd = Callable[[str, int], int]
+"""Function that returns a planned end after the present time, for an attempt that did not end.
+
+Arguments: id of the attempt, and present time (us).
+"""
+
+
+def in_1_us(attempt_id: str, now_us: int) -> int:
+    """Return the time in 1 us."""
+    return now_us + 1
+
+
 class AvailabilityPlan(Protocol):
     """Interface of a plan. Initially all nodes of the machine are up and free."""
+
+    later_end: LaterEnd
+    """Function that returns the next planned end of an overdue attempt."""
 
     def advance(self, now_us: int) -> None:
         """Set the current time. Attempts whose start was due at the previous time have started."""
@@ -235,6 +254,7 @@ class PlanBook(Generic[T]):
     """The attempts that hold nodes, with their nodes and planned ends (us)."""
 
     def __init__(self) -> None:
+        self.later_end: LaterEnd = in_1_us
         self._now_us = 0
         self._opened_us = 0
         self._holds: dict[str, tuple[T, int]] = {}
@@ -253,8 +273,13 @@ class PlanBook(Generic[T]):
             if held is not None and held[1] == end_us:
                 self._late.append(attempt_id)
 
-    def _overdue(self) -> list[str]:
-        """Return and forget the late attempts that still hold nodes."""
-        overdue = [name for name in self._late if name in self._holds]
+    def _overdue(self) -> dict[str, int]:
+        """Return the next planned ends of the late attempts that still hold nodes, and forget them.
+
+        The keys are their ids.
+        """
+        overdue = {
+            name: self.later_end(name, self._now_us) for name in self._late if name in self._holds
+        }
         self._late.clear()
         return overdue
