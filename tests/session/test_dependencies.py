@@ -18,6 +18,7 @@ from tests.session.test_session import begun, completed, failed, killed, kinds, 
 from tests.support.amount import few
 from tests.support.coincidences import Case, play, play_noisy, play_split
 from tests.support.dependent import check_dependent
+from tests.support.findings import findings_in
 from tests.support.scenarios import fails
 
 EACH = few(40)
@@ -170,3 +171,19 @@ def test_random_dependencies_are_never_violated_and_all_ways_agree(
 def test_messages_of_an_instant_have_no_influence(first: int) -> None:
     for seed in range(first * EACH, (first + 1) * EACH):
         play_noisy(Case(seed, depends=True))
+
+
+def test_validation_reports_a_violated_dependency_and_limit() -> None:
+    """The schedule is that of the jobs without their dependencies."""
+    rows = [
+        ("1", 1, 0, 10, ""), ("2", 1, 0, 5, "afterok:1"), ("3", 1, 0, 5, "after:4"),
+        ("4", 1, 2, 120, ""), ("5", 1, 150, 5, "afterok:4"), ("6", 1, 150, 5, "afterany:4", "a%1"),
+        ("7", 1, 150, 5, "", "a%1"),
+    ]  # fmt: skip
+    result = run(jobs(*(row[:4] for row in rows), n_nodes=9))
+    assert [finding.text for finding in findings_in(result, jobs(*rows, n_nodes=9), [])] == [
+        "job w0!2 depends on afterok:1, but starts at 0 s, before job 1 ends at 10 s",
+        "job w0!3 depends on after:4, but starts at 0 s, before job 4 starts at 2 s",
+        "job w0!5 depends on afterok:4, but job 4 is COMPLETED_WALLTIME_REACHED",
+        "job w0!7 starts at 150 s as task 2 of a%1",
+    ]
