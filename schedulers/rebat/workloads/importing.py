@@ -25,6 +25,7 @@ from rebat.records.table import Rows
 from rebat.records.tables import read_table
 from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
 from rebat.workloads.recorded import ImportedWorkload, accounted_schedule, trace_schedule
+from rebat.workloads.recorded_dependencies import with_dependencies
 from rebat.workloads.trace import TraceColumns, TraceOptions, checked, placed, trace_options
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -87,9 +88,10 @@ def import_jobs(
         assert record is not None
         trace = checked(record.trace, rows.problems)
         waits_s, cuts = record.waits_s, tuple(record.cuts.values())
+        dependencies = record.dependencies
         del rows
         record = record if schedule else None  # without a schedule, free the memory of the rows
-        done = with_wait(placed(trace, chosen), waits_s)
+        done = with_dependencies(with_wait(placed(trace, chosen), waits_s), dependencies)
         attempts = None if record is None else accounted_schedule(record, done)
         return ImportedWorkload(done.workload, attempts, cuts)
     trace = jobs_of_rows(rows, chosen)
