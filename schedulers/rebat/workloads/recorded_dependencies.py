@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rebat.core.dependencies import KINDS, Condition, dependency_text
 from rebat.core.formatting import counted
 from rebat.core.job_table import Jobs
+from rebat.core.table import Column
 from rebat.records.attempts import JoinedJobs
 from rebat.records.table import Rows
 from rebat.workloads.trace import PlacedTrace
@@ -202,15 +203,17 @@ def _arrays(
 
 def _changed(jobs: Jobs, fields: dict[int, dict[str, str]]) -> Jobs:
     """Return jobs with more fields."""
-    extras, codes = [*jobs.extra_fields], jobs.extra_codes.astype(np.int64)
-    shared: dict[tuple[Any, ...], int] = {}
+    extras, codes = [*jobs.extra_fields], jobs.extra_codes.copy()
+    shared: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
     for at, more in fields.items():
-        key = int(codes[at]), *more.items()
-        if key not in shared:
-            shared[key] = len(extras)
-            extras.append({**extras[key[0]], **more})
-        codes[at] = shared[key]
-    columns = [jobs.n_nodes, jobs.submit_us, jobs.walltime_us, jobs.profile_codes, codes]
+        before = codes.item(at)
+        code = shared.setdefault((before, tuple(more.items())), len(extras))
+        if code == len(extras):
+            extras.append({**extras[before], **more})
+        codes[at] = code
+    columns: list[Column] = [
+        jobs.n_nodes, jobs.submit_us, jobs.walltime_us, jobs.profile_codes, codes
+    ]  # fmt: skip
     return Jobs(jobs.ids, columns, jobs.profile_names, extras)
 
 
