@@ -15,9 +15,11 @@ from rebat.core.units import to_s
 from rebat.policies.presets import preset
 from rebat.records.dependencies import array_option, depend_attribute, dependency_option
 from rebat.runs.single import simulate
-from tests.accounting.test_recorded_eligible import path_of, read
+from tests.accounting import test_recorded_eligible
+from tests.accounting.test_recorded_eligible import POLICIES, calibrated, path_of, read
 from tests.support.dependent import check_dependent
 from tests.support.importing import import_accounting
+from tests.support.pages import ROOT
 from tests.support.recordings import beside
 
 GOLDEN = beside("golden/slurm")
@@ -92,6 +94,7 @@ def test_dependencies_of_a_recorded_cluster_are_simulated(name: str, tmp_path: P
     rows = read(name)
     assert sum(bool(dependency) for dependency, _ in has.values()) == 46
     assert {job for job, (_, array) in has.items() if array} == {job for job in rows if "_" in job}
+    assert "11 arrays with a limit of simultaneous tasks" in workload.notes
     assert not [note for note in workload.notes if "left out" in note]
     result = simulate(workload, preset("easy"), n_nodes=16)
     check_dependent(result.ledger, workload)
@@ -165,3 +168,21 @@ def test_openpbs(tmp_path: Path) -> None:
     starts = {r.attempt.job_id: to_s(r.start_us) for r in
               simulate(workload, preset("easy"), n_nodes=8).ledger.attempts}  # fmt: skip
     assert starts == {"w0!1": 0, "w0!2[1]": 100, "w0!2[2]": 100, "w0!3": 300}
+
+
+@pytest.mark.parametrize("name", ["multifactor", "basic"])
+def test_the_page_compares_the_distances(name: str, tmp_path: Path, monkeypatch) -> None:
+    """The wait of a job begins when its dependency holds."""
+    path = with_commands(name, tmp_path)
+    without = calibrated(tmp_path, name, "eligible")
+    monkeypatch.setattr(test_recorded_eligible, "path_of", lambda _: path)
+    monkeypatch.setattr(test_recorded_eligible, "read", lambda _: {})
+    (tmp_path / "more").mkdir()
+    having = calibrated(tmp_path / "more", name, "eligible")
+    page = (ROOT / "docs/how-to/calibrate.md").read_text()
+    for policy, title in POLICIES.items():
+        cells = [
+            f"{row.distance_text}, {row.correlation:.2f}"
+            for row in (result.compared[policy] for result in (without, having))
+        ]
+        assert f"| {title} | {cells[0]} | {cells[1]} |" in page
