@@ -113,8 +113,6 @@ def why_not_workload(workload: Workload) -> str:
             "names of profiles with #": any("#" in name for name in workload.profiles),
             "ids of jobs with #": b"#" in jobs.ids.data,
             "jobs that are not rigid": any("shape" in extra for extra in extras),
-            "dependencies between jobs": any(extra.get("dependency") for extra in extras),
-            "limits of arrays": any(extra.get("array") for extra in extras),
             "eternal jobs": any(traits_of(extra).eternal for extra in extras),
         }
     )
