@@ -13,7 +13,9 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s, to_us
 from rebat.policies.presets import preset
-from rebat.runs.single import RunResult, simulate
+from rebat.results.explain.book import RunBook
+from rebat.results.explain.story import story
+from rebat.runs.single import RunResult, simulate, write_run
 from tests.session.test_session import begun, completed, failed, killed, kinds, say, submitted
 from tests.support.amount import few
 from tests.support.coincidences import Case, play, play_noisy, play_split
@@ -187,3 +189,13 @@ def test_validation_reports_a_violated_dependency_and_limit() -> None:
         "job w0!5 depends on afterok:4, but job 4 is COMPLETED_WALLTIME_REACHED",
         "job w0!7 starts at 150 s as task 2 of a%1",
     ]
+
+
+def test_the_story_of_a_job_states_when_it_entered_the_queue(tmp_path: Path) -> None:
+    workload = jobs(("1", 4, 0, 20, ""), ("2", 1, 5, 10, "afterok:1"))
+    result = run(workload, explain=True)
+    write_run(tmp_path, result, {})
+    moments = story(RunBook(tmp_path), "2").moments
+    assert [(moment.kind, moment.at_s) for moment in moments] == [
+        ("submitted", 5), ("released", 20), ("started", 20), ("ended", 30),
+    ]  # fmt: skip
