@@ -13,6 +13,9 @@ for the runs that `rebat.sim.eligible` describes. An *instant* consists of these
    are pending, and again if this ends a wait.
 4. If kills are pending: the next message of the instant acknowledges them. Then step 3 follows.
 
+After step 1, after each plan and after each acknowledgement, jobs whose dependencies hold enter the
+queue (`rebat.sim.links`). Then step 3 follows again.
+
 Times are in microseconds. An attempt is a row of a table, and its number is its serial minus 1.
 """
 
