@@ -30,6 +30,7 @@ from rebat.records.tables import read_table
 from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
 from rebat.workloads.machine import names_in
 from rebat.workloads.recorded import ImportedWorkload, accounted_schedule, trace_schedule
+from rebat.workloads.recorded_dependencies import with_dependencies
 from rebat.workloads.trace import TraceColumns, TraceOptions, checked, placed, trace_options
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -96,12 +97,13 @@ def import_jobs(
         assert record is not None
         trace = checked(record.trace, rows.problems)
         waits_s, cuts = record.waits_s, tuple(record.cuts.values())
+        dependencies = record.dependencies
         del rows
         record = record if schedule else None  # without a schedule, free the memory of the rows
         stated = read_rules(rules, zone_of(chosen.tz)) if rules else None
         for note in stated.notes if stated else ():
             trace = trace.noting(note)
-        done = with_wait(placed(trace, chosen), waits_s)
+        done = with_dependencies(with_wait(placed(trace, chosen), waits_s), dependencies)
         if stated:
             done = done._replace(workload=with_rules(done.workload, stated, done.origin_s))
         attempts = None if record is None else accounted_schedule(record, done)
