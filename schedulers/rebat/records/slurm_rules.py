@@ -57,6 +57,8 @@ class SlurmRules(NamedTuple):
 def read_rules(paths: Iterable[Path], zone: tzinfo) -> SlurmRules:
     """Read files with the rules of a Slurm cluster, in any order.
 
+    The weights of priorities may also be the output of ``sprio -w``.
+
     Raises
     ------
     InputError
@@ -72,6 +74,8 @@ def read_rules(paths: Iterable[Path], zone: tzinfo) -> SlurmRules:
         names = [name.strip().lower().replace(" ", "") for name in first.split("|")]
         if first.startswith(_HEAD):
             options |= _order(dict(_settings(lines)), notes)
+        elif {"PRIORITY", "PARTITION"} <= {*first.split()} and len(lines) > 1:
+            options |= _order(_weights(first, lines[1], str(path)), notes)
         elif {"account", "user", "share"} <= {*names}:
             options |= _associations([*_rows(lines, names)], str(path), notes)
         elif {"name", "nodenames"} <= {*names} or {"name", "nodename"} <= {*names}:
@@ -86,6 +90,16 @@ def _settings(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if match := _SETTING.match(line.strip()):
             yield match[1].lower(), match[2]
+
+
+def _weights(names: str, weights: str, where: str) -> dict[str, str]:
+    """Return the settings in the output of ``sprio -w``: the factors, and their weights."""
+    values = weights.split()
+    if values[:1] != ["Weights"]:
+        raise InputError("contains no weights", f"{where}:2", "the output of 'sprio -w'")
+    factors = names.split()[-len(values[1:]) :]
+    settings = {f"priorityweight{n.lower()}": v for n, v in zip(factors, values[1:], strict=True)}
+    return {"prioritytype": "multifactor", **settings}
 
 
 def _rows(lines: Sequence[str], names: list[str]) -> Iterator[dict[str, str]]:
