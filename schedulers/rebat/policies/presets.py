@@ -58,7 +58,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     row = PRESETS[name]
     if not texts:
         return row
-    words = _split(texts)
+    words = split_changes(texts)
     pairs = [_change(text) for text in words]
     if not all(axis and value for axis, value in pairs):
         raise InputError(f"invalid policy {spec!r}", expected="name:axis=choice,axis=choice")
@@ -71,10 +71,10 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     return Preset(f"{name}:{changes}", f"{row.summary}; with {changes}", row.source, point)
 
 
-def _split(texts: str) -> list[str]:
+def split_changes(texts: str) -> list[str]:
     """Split changes at commas, except within parentheses and between factors of an order.
 
-    >>> _split("order=multifactor:age=1,size=2,depth=easy")
+    >>> split_changes("order=multifactor:age=1,size=2,depth=easy")
     ['order=multifactor:age=1,size=2', 'depth=easy']
     """
     words = [""]

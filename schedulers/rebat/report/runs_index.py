@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rebat.core.errors import InputError
 from rebat.core.units import parse_duration
 from rebat.figures.charts import Lines
+from rebat.policies.presets import split_changes
 from rebat.report.parts import Table, bracketed
 from rebat.results.catalogue import metric as about_metric
 from rebat.results.comparison import Case, Runs
@@ -261,7 +262,7 @@ def parsed(policy: str) -> tuple[str, dict[str, str]]:
     ('compaction', {'targets': 'several', 'period': '900'})
     """
     name, _, text = policy.partition(":")
-    return name, dict(axis.partition("=")[::2] for axis in text.split(",") if axis)
+    return name, dict(axis.partition("=")[::2] for axis in split_changes(text) if axis)
 
 
 Written = Callable[[Interval | None, Shown], str]

@@ -14,12 +14,12 @@ from rebat.core.traits import traits_of
 from rebat.core.units import format_duration
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.models.failures.recorded import Trace
-from rebat.policies.presets import Preset, scheduler
+from rebat.policies.presets import Preset, preset, scheduler
 from rebat.runs.staging import on_machine
 from rebat.studies.calibration.distance import read_waits
 from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
 from rebat.workloads.load import load_workload
-from rebat.workloads.machine import names_in, partitions_in_use
+from rebat.workloads.machine import names_in, partitions_in_use, stated_rules_of
 from rebat.workloads.site import Site, mtbf_of, read_site
 
 MISSING = {
@@ -57,6 +57,7 @@ def checked_site(path: Path) -> SiteFindings:
         "failures": _failures(site, workload),
         "policy": _policy(site, workload),
         "partitions": _partitions(site, workload, path),
+        "rules": _rules(workload, path),
         "checkpoints": _checkpoints(site, workload, path),
         "price": _price(site),
         "time zone": site.time_zone,
@@ -101,6 +102,17 @@ def _policy(site: Site, workload: Workload) -> str:
         placed = on_machine(chosen, workload, workload.n_nodes)
         placed.partitions(workload.n_nodes, 1)
     return site.scheduler.policy
+
+
+def _rules(workload: Workload, path: Path) -> str:
+    """Return the rules of the site. Raise InputError if an option of a rule is invalid."""
+    rules = stated_rules_of(workload.machine)
+    try:
+        if rules:
+            preset("easy:rules=all").with_rules(rules)
+    except InputError as error:
+        raise error.at(f"{path}: rules") from None
+    return ", ".join(f"{key} {value[:60]}" for key, value in rules.items())
 
 
 def _partitions(site: Site, workload: Workload, path: Path) -> str:

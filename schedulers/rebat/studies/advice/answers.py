@@ -161,6 +161,11 @@ def _policy_of(title: str, site: AdvisedSite) -> str:
 def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "How many spare nodes are worth keeping?"
     compared = spares(site, evidence.runs)
+    if not site.spares:
+        text = (
+            "No answer: with the rules or the partitions of the site, no spare nodes are possible."
+        )
+        return AnsweredQuestion(question, text, False, [])
     figures = figures_of([item for _, item in compared])
     if all(item.changes[FLOW, None].low is None for _, item in compared):
         return too_few(question, figures, evidence)

@@ -20,8 +20,13 @@ from rebat.models.failures.fitting import UpTimes
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
 from rebat.models.failures.statistics import Fitted, fits, samples
+from rebat.policies.parted import differ
+from rebat.policies.partitions import groups_of_partitions
+from rebat.policies.presets import preset
+from rebat.policies.site_rules import stated_rules
 from rebat.report.runs_index import parsed
 from rebat.runs.scenario import CheckpointModel, Scenario, ScenarioOptions
+from rebat.runs.staging import on_machine
 from rebat.runs.unit import RunSpec
 from rebat.studies.losses import RecordedLosses, recorded_events, recorded_losses
 from rebat.workloads.checkpoint_table import (
@@ -31,6 +36,7 @@ from rebat.workloads.checkpoint_table import (
     UsualCosts,
     with_checkpoints_of,
 )
+from rebat.workloads.machine import stated_rules_of
 from rebat.workloads.site import checkpoint_rows
 
 RULES: dict[str, str] = {
@@ -133,13 +139,37 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> list[str]:
-        """Today's policy, followed by the rules that are compared with it."""
-        return list(dict.fromkeys([self.policy, *RULES]))
+        """Today's policy, followed by the rules that are compared with it.
+
+        If today's policy has rules of the site (priorities, limits, reservations), the others have
+        them too. Today's policy without each of these rules is also compared.
+        """
+        own = parsed(self.policy)[1].get("rules")
+        others = [with_options(policy, rules=own) if own else policy for policy in RULES]
+        stated = stated_rules(stated_rules_of(self.workload.machine))
+        names = stated if own == "all" else own.split("+") if own else []
+        for name in names:
+            left = "+".join(rule for rule in names if rule != name)
+            others.append(with_options(self.policy, rules=left))
+        return list(dict.fromkeys([self.policy, *filter(self._supports, others)]))
+
+    def _supports(self, policy: str) -> bool:
+        """Return whether a policy can have the rules and the partitions of the site."""
+        cores = self.options.cores_per_node
+        try:
+            chosen = on_machine(preset(policy), self.workload, self.n_nodes * cores, cores)
+            parts = chosen.partitions(self.n_nodes * cores, cores)
+        except InputError:
+            return False
+        spares = any(reaction.n_spares for reaction in chosen.point.reactions)
+        return not (spares and any(map(differ, groups_of_partitions(parts))))
 
     @property
     def spares(self) -> list[int]:
         """The numbers of spare nodes: 0, and the mean number of down nodes times 1, 2, 4, ...."""
         first = max(1, round(self.down_nodes))
+        if not self._supports(with_options(self.policy, react="replacement", spares=1)):
+            return []
         tried = [first * 2**power for power in range(N_SPARES)]
         return [0, *(count for count in tried if count <= self.n_nodes // 8)]
 
@@ -212,14 +242,15 @@ def _with_model(conditions: Scenario, model: CheckpointModel | None) -> Scenario
 
 
 def with_options(policy: str, **options: object) -> str:
-    """Return a policy with some of its options changed.
+    """Return a policy with some of its options changed. Options with an empty value are left out.
 
     >>> with_options("easy:order=shortest", react="replacement", spares=2)
     'easy:order=shortest,react=replacement,spares=2'
     """
     name, present = parsed(policy)
     values = present | {key: str(value) for key, value in options.items()}
-    return f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
+    texts = ",".join(f"{key}={value}" for key, value in values.items() if value)
+    return f"{name}:{texts}".rstrip(":")
 
 
 def spec_of(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:

@@ -20,7 +20,7 @@ from rebat.campaign.run import run_campaign
 from rebat.campaign.store import TABLE, Owner, Store
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import PolicyError
-from rebat.report.runs_index import RunIndex, Setting, numbers_of, simulations
+from rebat.report.runs_index import RunIndex, Setting, numbers_of, parsed, simulations
 from rebat.results.intervals import (
     FEWEST,
     BySeed,
@@ -197,7 +197,10 @@ def rules(site: AdvisedSite, runs: RunIndex[str]) -> list[EffectOfChoice]:
 
 def title_of(policy: str) -> str:
     """Return the description and the name of a rule."""
-    return f"{RULES[policy]} ({policy})" if policy in RULES else policy
+    name, options = parsed(policy)
+    options.pop("rules", None)
+    plain = f"{name}:{','.join(f'{k}={v}' for k, v in options.items())}".rstrip(":")
+    return f"{RULES[plain]} ({policy})" if plain in RULES else policy
 
 
 def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfChoice]]:
@@ -209,7 +212,7 @@ def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfCh
     wanted = [(FLOW, None), (LARGEST, None), (USEFUL, None)]
     return (
         []
-        if setting is None
+        if setting is None or not names
         else [
             (
                 count,
