@@ -38,6 +38,7 @@ def test_random_runs_have_equal_records() -> None:
     compared = agreement("tests.support.both_ways", "250", "100000")
     assert "250 cases agree" in compared
     assert "'steals'" in compared and "'holds'" in compared
+    assert "'dependencies'" in compared and "'dependencies that never hold'" in compared
 
 
 def test_random_runs_on_partitions_have_equal_records() -> None:

@@ -30,6 +30,7 @@ from rebat.runs.single import RunResult, simulate
 from rebat.sim.choose import ready
 from rebat.sim.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
 from rebat.sim.simulate import Events
+from tests.support.dependent import check_dependent, dependent
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
 USERS: tuple[dict[str, Any], ...] = ({"user": "ann"}, {"user": "ann"}, {"user": "bob"}, {})
@@ -78,13 +79,19 @@ def longer(made: Workload, factor: int) -> Workload:
 
 
 class Case:
-    """A workload, its failures and a policy that the loop covers, drawn from a seed."""
+    """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
-    def __init__(self, seed: int) -> None:
+    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds).
+    """
+
+    def __init__(self, seed: int, depends: bool | None = None) -> None:
         self._rng = rng = random.Random(seed)
         self.n_nodes = rng.choice([2, 4, 10])
         self._is_busy = rng.random() < 0.6
         self.workload = self._busy_workload() if self._is_busy else self._workload()
+        self.depends = seed % 3 == 0 if depends is None else depends
+        if self.depends:
+            self.workload = dependent(random.Random(seed), self.workload)
         causes = rng.random() < 0.3
         self.events = [
             event if causes else msgspec.structs.replace(event, cause=None)
@@ -245,6 +252,11 @@ def play(seed: int) -> str:
         return "stuck" if isinstance(expected, str) else "left to the reference"
     assert not isinstance(expected, str), expected
     check_same(ours, expected)
+    if case.depends:
+        check_dependent(ours.ledger, case.workload)
+        if any("dependency" in why for _, why in ours.ledger.rejections):
+            return "dependencies that never hold"
+        return "dependencies"
     if ours.ledger.holds:
         return "holds"
     return "steals" if ours.ledger.steals else "requeues" if ours.ledger.interrupted else "plain"

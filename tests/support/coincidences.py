@@ -26,6 +26,7 @@ from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from tests.support.both_ways import both, line_per_node, with_users
+from tests.support.dependent import check_dependent, dependent
 from tests.support.findings import findings_in
 from tests.support.recordings import replay
 
@@ -49,9 +50,12 @@ POLICIES = sorted(PRESETS) + REPLACING + MIGRATING + PREDICTING
 
 
 class Case:
-    """A workload, its failures and a policy, all drawn from a seed; times are whole seconds."""
+    """A workload, its failures and a policy, all drawn from a seed; times are whole seconds.
 
-    def __init__(self, seed: int) -> None:
+    If ``depends`` is set, jobs depend on each other.
+    """
+
+    def __init__(self, seed: int, depends: bool = False) -> None:
         rng = random.Random(seed)
         policy, self.n_nodes = rng.choice(POLICIES), rng.choice([2, 4, 10])
         drain = rng.choice(["drain=ignore", "drain=migrate", "drain=wait"])
@@ -61,6 +65,8 @@ class Case:
         self.workload = workload(rng, self.n_nodes)
         if "predict" in self.policy:
             self.workload = with_users(self.workload, rng)
+        if depends:
+            self.workload = dependent(random.Random(seed), self.workload)
         self.events = outages(rng, self.n_nodes)
         self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])
         self.operations = operations(rng, self.n_nodes // self.cores, self.workload)
@@ -82,6 +88,7 @@ def play(case: Case, folder: Path) -> None:
         cores_per_node=case.cores, operations=case.operations,
     )  # fmt: skip
     check_run(result)
+    check_dependent(result.ledger, case.workload)
     assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
     assert findings_in(result, case.workload, events) == []
 
@@ -121,6 +128,7 @@ def play_split(case: Case) -> None:
         engine_options=options, cores_per_node=case.cores, operations=case.operations,
     )  # fmt: skip
     check_run(result)
+    check_dependent(result.ledger, case.workload)
     assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
 
 

@@ -23,6 +23,7 @@ from rebat.policies.presets import preset
 from rebat.runs.single import RunResult, simulate
 from rebat.sim.simulate import Events
 from tests.support.both_ways import Case, check_same
+from tests.support.dependent import dependent
 
 
 class PartedCase:
@@ -33,7 +34,10 @@ class PartedCase:
 
     def __init__(self, seed: int, *, engines: bool = False) -> None:
         self.rng = rng = random.Random(seed)
-        self.cases = [Case(rng.randrange(10**6)) for _ in range(rng.choice([2, 2, 3, 4]))]
+        self.depends = seed if engines and seed % 2 else 0
+        self.cases = [
+            Case(rng.randrange(10**6), depends=False) for _ in range(rng.choice([2, 2, 3, 4]))
+        ]
         self.options = self._options(self.cases[0].policy)
         self.limits = [""] * len(self.cases)
         if engines:
@@ -78,6 +82,9 @@ class PartedCase:
             own = self.alone(i)
             jobs += own.jobs
             profiles |= own.profiles
+        if self.depends:
+            made = Workload("parted", self.n_nodes, tuple(jobs), profiles)
+            jobs = [*dependent(random.Random(self.depends), made).jobs]
         self.rng.shuffle(jobs)
         return Workload("parted", self.n_nodes, tuple(jobs), profiles)
 

@@ -191,3 +191,50 @@ def test_golden_workload_is_read():
     assert (workload.n_nodes, len(workload.jobs)) == (49152, 5321)
     assert workload.profiles["p10001"]["checkpoint_period"] == 14400.0
     assert workload.jobs[0] == Job("10001", 512, 0, 3900 * US, "p10001", {"priority": 0})
+
+
+DEPENDENT = {"dependency": "afterok:1:2,afterany:x", "array": "1234%2", "account": "phys"}
+
+
+def dependent(folder, *texts):
+    """Return the path of a workload with jobs 1, 2, ... that have these dependencies."""
+    jobs = [
+        {"id": n, "subtime": 0, "res": 1, "profile": "p", "dependency": text}
+        for n, text in enumerate(texts, 1)
+    ]
+    return saved(folder, document(jobs=jobs))
+
+
+def test_dependencies_are_read_and_written(tmp_path):
+    plain = document()["jobs"][0]
+    rows = [plain | {"id": name} for name in (1, 2, "x")]
+    path = saved(tmp_path, document(jobs=[*rows, plain | {"id": 3} | DEPENDENT]))
+    workload = read_workload(path)
+    assert workload.jobs[3].extra == DEPENDENT
+    write_workload(workload, tmp_path / "again.json")
+    assert read_workload(tmp_path / "again.json").jobs == workload.jobs
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (("afterok:2",), "job 1: dependency: names job '2', which is not in the workload"),
+        (("after:3", "afterok:1", "afterany:2"), "dependency: is a cycle: "),
+        (("afterok:1",), "job 1: dependency: is a cycle: 1 after 1"),
+        (("singleton",), "job 1: dependency: is 'singleton' (expected KIND:ID"),
+        (("afterok:2?afterok:3", "", ""), "is 'afterok:2?afterok:3' (expected KIND:ID"),
+        (("afterok:",), "is 'afterok:'"),
+        (("aftercorr:2", ""), "is 'aftercorr:2'"),
+        ((12,), "job 1: dependency: is 12 (expected a text)"),
+    ],
+)
+def test_an_invalid_dependency_names_the_job(tmp_path, texts, problem):
+    with pytest.raises(InputError) as error:
+        read_workload(dependent(tmp_path, *texts))
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["1234", "%2", "1234%0", "1234%-1", "1234%two"])
+def test_an_invalid_array_names_the_job(tmp_path, text):
+    with pytest.raises(InputError, match=f"job a: array: is {text!r}"):
+        read_workload(saved(tmp_path, document(job={"array": text})))

@@ -35,7 +35,9 @@ JOBS = st.builds(
     submit_us=st.integers(0, 10**15),
     walltime_us=st.none() | st.integers(1, 10**15),
     profile=st.sampled_from(["a", "both"]),
-    extra=st.sampled_from([{}, {"user": "ä", "shape": {"kind": "malleable", "min": 1, "max": 8}}]),
+    extra=st.sampled_from(
+        [{}, {"array": "a%2"}, {"user": "ä", "shape": {"kind": "malleable", "min": 1, "max": 8}}]
+    ),
 )
 
 
@@ -140,5 +142,8 @@ def test_invalid_files_are_named(tmp_path: Path) -> None:
     unknown = small(jobs=(Job("1", 1, 0, None, "no"),))
     with pytest.raises(InputError, match="row 1: profile is 'no'"):
         load_workload(saved(unknown, tmp_path))
+    circle = small(jobs=(Job("1", 1, 0, None, "a", {"dependency": "after:1"}),))
+    with pytest.raises(InputError, match="job 1: dependency: is a cycle"):
+        load_workload(saved(circle, tmp_path))
     with pytest.raises(InputError, match="no effect on a workload"):
         load_workload(saved(small(), tmp_path), months="2018-11")

@@ -38,13 +38,14 @@ def _formats_of_jobs(formatter: click.HelpFormatter) -> None:
     from rebat.records.mapping import open_mapping, shipped_mappings
     from rebat.records.queues import EXPORT_PARTITIONS
     from rebat.records.sacct import EXPORT, EXPORT_EVENTS
+    from rebat.records.slurm_rules import EXPORT_RULES
 
     with formatter.section("Formats (--format)"):
         formatter.write_dl(list(ABOUT.items()))
     with formatter.section("Mappings (--mapping)"):
         formatter.write_dl([(name, open_mapping(name).title) for name in shipped_mappings()])
     formatter.write("\nExport from Slurm, as a user who may see all jobs:\n")
-    for line in (EXPORT, EXPORT_EVENTS, EXPORT_PARTITIONS):
+    for line in (EXPORT, EXPORT_EVENTS, EXPORT_PARTITIONS, *EXPORT_RULES):
         formatter.write(f"  {line}\n")
 
 
@@ -75,6 +76,10 @@ def import_jobs(
         File | None,
         "With the format sacct or pbs: file with the declared partitions, from 'scontrol show partition' (Slurm) or 'qstat -Qf' (PBS). Slurm declares nodes, tiers and limits, PBS only tiers and limits. The nodes of other partitions are those on which their jobs ran.",
     ] = None,
+    rules: Annotated[
+        tuple[File, ...],
+        "With the format sacct: file with rules of Slurm, from one of the last three commands below; may be repeated. A policy with the axis rules=all has the queue order, shares, limits and reservations of these files.",
+    ] = (),
     corrections: Annotated[
         NewFile | None,
         "With --events: write a CSV file of all attempts whose recorded end the import corrects.",
@@ -116,6 +121,7 @@ def import_jobs(
         check_options(form, events, mapping, partitions)
         options |= {
             "mapping": mapping, "events": events, "strict": strict, "partitions": partitions,
+            "rules": rules,
         }  # fmt: skip
         _import_jobs(form, trace, out, corrections, schedule, force, options)
 

@@ -133,6 +133,7 @@ class View:
     def __init__(self, state: State, registry: Registry) -> None:
         self._state, self._jobs, self._registry = state, state.jobs, registry
         self._machine = Machine(state)
+        self._blocked = MappingProxyType(state.jobs.blocked)
         self._queue = MappingProxyType(state.jobs.queue)
         self._running = MappingProxyType(state.jobs.running)
         self._stopping = MappingProxyType(state.jobs.stopping)
@@ -163,6 +164,14 @@ class View:
     def n_free(self) -> int:
         """Number of nodes that are usable and not held."""
         return self._state.nodes.n_free
+
+    @property
+    def blocked(self) -> Mapping[str, Attempt]:
+        """Submitted jobs by id that wait for other jobs, or for a place in their array.
+
+        They are not in the queue yet, and cannot start.
+        """
+        return self._blocked
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
@@ -391,6 +400,14 @@ class PartView(View):
     @property
     def n_free(self) -> int:
         return int(self._machine.free.sum())
+
+    @property
+    def blocked(self) -> Mapping[str, Attempt]:
+        return {
+            name: self.adapted(attempt)
+            for name, attempt in super().blocked.items()
+            if self.has(attempt.job_id)
+        }
 
     @property
     def queue(self) -> Mapping[str, Attempt]:

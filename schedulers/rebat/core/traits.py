@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Properties in a job's JSON: memory, partition and others, and the shape of the job.
+"""Properties in a job's JSON: memory, partition, dependency and others, and the shape of the job.
 
 The shape states the numbers of nodes on which a job can run.
 """
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.declared import tagged
+from rebat.core.dependencies import array_limit, conditions_of
 from rebat.core.errors import InputError, short
 
 MAX_MEMORY_MB = 1e9
@@ -34,12 +35,17 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
         Requested partition. Empty if the job requests no partition.
     eternal : bool
         Whether the job has no end. rebat ends it when only eternal jobs are left.
-    user, queue : str
-        Owner of the job, and queue to which it was submitted. Empty if unknown.
-    account : str
-        Account that is charged for the job. Empty if unknown.
+    user, queue, account : str
+        Owner of the job, queue to which it was submitted, and account (project) that is charged.
+        Empty if unknown.
     priority_class : int
         Priority set by the user or the site. Higher classes come first.
+    dependency : str
+        Conditions on other jobs of the workload, like ``afterok:12:13`` (see `core.dependencies`).
+        Empty if there are none.
+    array : str
+        Name of the job's array, and the maximum number of its tasks in the queue or running at the
+        same time, like ``1234%2``. Empty if there is no limit.
     """
 
     memory_mb: float | None = None
@@ -48,8 +54,10 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     eternal: bool = False
     user: str = ""
     queue: str = ""
-    priority_class: int = 0
     account: str = ""
+    priority_class: int = 0
+    dependency: str = ""
+    array: str = ""
 
 
 OWNERS = ("user", "queue")
@@ -93,6 +101,19 @@ def _word(value: Any, name: str) -> str:
     return str(value)
 
 
+def _dependency(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"is {short(value)}", name, "a text")
+    conditions_of(value)
+    return value
+
+
+def _array(value: Any, name: str) -> str:
+    text = _word(value, name)
+    array_limit(text)
+    return text
+
+
 def _class(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_CLASS:
         raise InputError(f"is {short(value)}", name, f"a whole number, 0 to {MOST_CLASS}")
@@ -105,6 +126,8 @@ _READ: dict[str, Callable[[Any, str], Any]] = {
     "partition": _word,
     "eternal": _truth,
     "priority_class": _class,
+    "dependency": _dependency,
+    "array": _array,
     # any value is valid
     "user": lambda value, name: str(value),
     "queue": lambda value, name: str(value),

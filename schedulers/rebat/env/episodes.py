@@ -17,6 +17,7 @@ import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from rebat.api.workloads import load_workload
+from rebat.core.dependencies import within
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
@@ -133,7 +134,9 @@ class Episodes:
             return workload, scenario
         begin_us = submits[draw.first]
         last = bisect_left(submits, begin_us + self._window_us)
-        jobs = [_earlier(job, begin_us) for job in workload.jobs[draw.first : last]]
+        chosen = workload.jobs[draw.first : last]
+        ids = {job.id for job in chosen}
+        jobs = [_earlier(within(job, ids), begin_us) for job in chosen]
         return msgspec.structs.replace(workload, jobs=jobs), scenario
 
 

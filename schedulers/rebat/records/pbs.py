@@ -18,6 +18,7 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.records.cells import Place
+from rebat.records.dependencies import depend_attribute
 from rebat.records.mapping import Fields, TextColumn, ValueColumn
 from rebat.records.reader import read_rows
 from rebat.records.sources import blocks_of, opened
@@ -29,9 +30,13 @@ _PAIR = re.compile(r"([\w.]+)=(\"[^\"]*\"|'[^']*'|\S*)")
 _VNODE = re.compile(r"[(+]\s*([A-Za-z0-9._-]+)(?:\[\d+\])?:")
 _HOST = re.compile(r"(?:^|\+)([A-Za-z0-9._-]+)(?:\[\d+\])?(?=/|\+|$)")
 _ARRAY = re.compile(r"\d+\[\]")
+_TASK = re.compile(r"\[\d+\]")
 
 WALLTIME_EXCEEDED = -29
 """Exit status of a job that PBS killed at its walltime."""
+
+NO_PROJECT = "_pbs_project_default"
+"""Project of a job whose user set none."""
 
 ARRAYS = "arrays, whose jobs have their own records"
 
@@ -63,6 +68,7 @@ FIELDS: Fields = {
     "nodes": (ValueColumn(column="nodes", convert=count),),
     "cpus": (ValueColumn(column="Resource_List.ncpus", convert=count),),
     "memory": (ValueColumn(column="Resource_List.mem", convert=_memory),),
+    "dependency": (ValueColumn(column="depend", convert=depend_attribute, default=""),),
 }
 """The columns of an attempt: the values of its last record. All times are Unix times."""
 
@@ -98,6 +104,7 @@ class _Log:
         self.queued: dict[str, tuple[int, Values]] = {}
         self.started: dict[str, tuple[int, Values]] = {}
         self.ended: set[str] = set()
+        self.depends: dict[str, str] = {}
         self.dropped: Counter[str] = Counter()
 
     def attempts(self, text: Iterable[str], problems: Problems) -> Iterator[tuple[int, Values]]:
@@ -110,6 +117,8 @@ class _Log:
                 continue
             kind, job, rest = match.groups()
             values = {key: value.strip("\"'") for key, value in _PAIR.findall(rest)}
+            earlier = "" if kind == "Q" else self.depends.get(job, "")
+            self.depends[job] = values.get("depend", earlier)
             if _ARRAY.match(job) or "array_indices" in values:
                 self.dropped[ARRAYS] += 1
             elif kind == "Q":
@@ -120,16 +129,19 @@ class _Log:
             elif kind in "ER":
                 self.started.pop(job, None)
                 self.ended.add(job)
-                yield line, _attempt(job, values, "REQUEUED" if kind == "R" else _state(values))
+                yield (
+                    line,
+                    self._attempt(job, values, "REQUEUED" if kind == "R" else _state(values)),
+                )
             elif kind in "DA":
                 yield from self._ended_early(line, job, kind)
             else:
                 self.dropped[f"type {kind}"] += 1
         for job, (line, values) in self.started.items():
-            yield line, _attempt(job, values, "RUNNING")
+            yield line, self._attempt(job, values, "RUNNING")
         for job, (line, values) in self.queued.items():
             if job not in self.started and job not in self.ended:
-                yield line, _attempt(job, values, "PENDING")
+                yield line, self._attempt(job, values, "PENDING")
 
     def _requeued(self, job: str, values: Values) -> None:
         """Forget the end of an earlier job with this id, whose submission was another one."""
@@ -146,22 +158,27 @@ class _Log:
             self.dropped[f"{reason} of started jobs"] += 1  # an E or R record will follow
         else:
             self.ended.add(job)
-            yield line, _attempt(job, self.queued[job][1], "CANCELLED")
+            yield line, self._attempt(job, self.queued[job][1], "CANCELLED")
 
+    def _attempt(self, job: str, values: Values, state: str) -> Values:
+        """Return the values of an attempt by the names of the columns.
 
-def _attempt(job: str, values: Values, state: str) -> Values:
-    """Return the values of an attempt by the names of the columns."""
-    hosts = _hosts(values)
-    requested = values.get("Resource_List.nodect", "")
-    return {
-        **values,
-        "id": job.split(".", 1)[0],
-        "raw": job,
-        "state": state,
-        "hosts": ",".join(hosts),
-        "submit": values.get("ctime") or values.get("qtime", ""),
-        "nodes": str(len(hosts)) if hosts else requested,
-    }
+        Only Q records contain dependencies. Those of an array hold for all its jobs.
+        """
+        hosts = _hosts(values)
+        requested = values.get("Resource_List.nodect", "")
+        project = values.get("project", "")
+        return {
+            **values,
+            "id": job.split(".", 1)[0],
+            "raw": job,
+            "state": state,
+            "hosts": ",".join(hosts),
+            "submit": values.get("ctime") or values.get("qtime", ""),
+            "nodes": str(len(hosts)) if hosts else requested,
+            "account": values.get("account") or ("" if project == NO_PROJECT else project),
+            "depend": self.depends.get(job) or self.depends.get(_TASK.sub("[]", job), ""),
+        }
 
 
 def _checked(rows: Rows) -> Rows:

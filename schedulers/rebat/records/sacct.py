@@ -24,6 +24,7 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.records.cells import Place
 from rebat.records.clock import Clock, Floats
+from rebat.records.dependencies import array_option, dependency_option
 from rebat.records.hosts import check_list, number_of
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.reader import read_rows
@@ -44,7 +45,7 @@ EXPORT = (
     "SLURM_TIME_FORMAT=%s sacct -a -P -X -D -S 2024-01-01 -E now --delimiter=$'\\x1f' "
     "-o JobID,JobIDRaw,Cluster,User,Account,Partition,QOS,Submit,Eligible,Start,End,"
     "ElapsedRaw,Suspended,State,NNodes,NCPUS,ReqMem,TimelimitRaw,NodeList,"
-    "JobName,Priority > jobs.txt"
+    "JobName,SubmitLine,Priority > jobs.txt"
 )
 """Command that writes the records of all jobs with all columns."""
 
@@ -111,6 +112,8 @@ FIELDS: Fields = {
     "nodes": (_value("nnodes", count), _value("allocnodes", count)),
     "cpus": (_value("alloccpus", count), _value("ncpus", count)),
     "memory": (_value("reqmem", memory_mb),),
+    "dependency": (_value("submitline", dependency_option, ""),),
+    "limit": (_value("submitline", array_option, ""),),
 }
 """The columns of sacct, by their names in lower case. Times are Unix times or local times."""
 
@@ -335,6 +338,7 @@ def _fields(job: dict[str, Any]) -> dict[str, str]:
         "ncpus": _text(_count(job, "cpu")),
         "reqmem": _text(_count(job, "mem")),
         "nodelist": str(job.get("nodes") or ""),
+        "submitline": str(job.get("submit_line") or ""),
     }
 
 

@@ -27,6 +27,7 @@ from rebat.core.events import (
 )
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import Failure
+from rebat.session.dependencies import Dependencies
 from rebat.session.ledger import AttemptRecord
 from rebat.session.registry import Registry
 from rebat.session.state import State, Stopping
@@ -42,9 +43,16 @@ _CAUSES = {
 class Intake:
     """The part of the session that updates the state with the events of a message, in order."""
 
-    def __init__(self, state: State, registry: Registry, transactions: Transactions) -> None:
+    def __init__(
+        self,
+        state: State,
+        registry: Registry,
+        transactions: Transactions,
+        dependencies: Dependencies,
+    ) -> None:
         self._state, self._jobs, self._nodes = state, state.jobs, state.nodes
         self._registry, self._transactions = registry, transactions
+        self._dependencies = dependencies
         self._hit: dict[str, Failure] = {}
         self._retried: list[Running] = []
 
@@ -96,6 +104,10 @@ class Intake:
         if self._jobs.knows(event.job_id):
             raise InputError("was already submitted", f"job {event.job_id}")
         attempt = self._registry.original(event, self._nodes.n_nodes)
+        traits = self._registry.submissions[event.job_id].traits
+        if traits.dependency or traits.array:
+            self._dependencies.block(attempt, traits)
+            return
         self._jobs.enqueue(attempt)
         self._state.changes.arrived.append(attempt)
         self._state.news.arrived.append(attempt)
@@ -139,7 +151,7 @@ class Intake:
             return
         self._record(running, event, cause, worked_us)
         self._registry.note_run(running, event.at_us)
-        self._jobs.over(running.attempt.job_id)
+        self._jobs.over(running.attempt.job_id, cause == Cause.COMPLETED)
 
     def _record(
         self,

@@ -28,6 +28,10 @@ Planning during a kill
     contrast, the program of the node-stealing authors makes two plans (``Dialect.passes``). Plans
     treat nodes held for a waiting job like a running attempt.
 
+Dependencies
+    The session itself blocks submitted jobs that depend on other jobs (`session.dependencies`). All
+    policies, and Batsim, receive these jobs or decisions about them only when they may start.
+
 Decisions
     The policy only makes proposals. The session carries out or refuses (`contract.Refusal`) each
     proposal before it requests the next one. It refuses every proposal at which a real Batsim would
@@ -52,6 +56,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
+from rebat.session.dependencies import Dependencies
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecorder
@@ -100,7 +105,9 @@ class Session:
         self._jobs, self._nodes = state.jobs, state.nodes
         self._registry = Registry(state)
         self._transactions = Transactions(state, self._registry)
-        self._intake = Intake(state, self._registry, self._transactions)
+        self._dependencies = Dependencies(state, self._registry, self._transactions)
+        parts = self._registry, self._transactions, self._dependencies
+        self._intake = Intake(state, *parts)
         self.view = View(state, self._registry)
 
     # ---- state
@@ -181,10 +188,14 @@ class Session:
         self._transactions.complete_moves()
         if not self._jobs.stopping:
             self._may_plan_while_killing = self._state.options.dialect.two_passes
-        self._react()
-        self._plan()
-        if self._transactions.second_pass():
+        self._dependencies.release()
+        while True:
+            self._react()
             self._plan()
+            if self._transactions.second_pass():
+                self._plan()
+            if not self._dependencies.release():  # starts and rejections of jobs release others
+                return
 
     def _begin(self, event: SimulationBegan) -> None:
         state = self._state

@@ -3,9 +3,10 @@
 
 States of a job and their transitions::
 
-    QUEUED -> RUNNING -> STOPPING -> QUEUED | WAITING | MOVING -> RUNNING ... -> ENDED
+    BLOCKED -> QUEUED -> RUNNING -> STOPPING -> QUEUED | WAITING | MOVING -> RUNNING ... -> ENDED
 
-At any time, a job has at most one attempt. When its last attempt ends, the job ends.
+A job without unmet dependencies begins in the state QUEUED (see `session.dependencies`). At any
+time, a job has at most one attempt. When its last attempt ends, the job ends.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from rebat.session.ledger import Ledger
 class JobState(StrEnum):
     """State of a job."""
 
+    BLOCKED = "blocked"
+    """The job waits for other jobs, or for a place in its array, before it enters the queue."""
     QUEUED = "queued"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -45,9 +48,10 @@ class JobState(StrEnum):
     ENDED = "ended"
 
 
-QUEUED, RUNNING, STOPPING, WAITING, MOVING, ENDED = JobState
+BLOCKED, QUEUED, RUNNING, STOPPING, WAITING, MOVING, ENDED = JobState
 
 NEXT: dict[JobState, frozenset[JobState]] = {
+    BLOCKED: frozenset({QUEUED, ENDED}),
     QUEUED: frozenset({RUNNING, ENDED}),
     RUNNING: frozenset({STOPPING, ENDED, QUEUED}),
     STOPPING: frozenset({QUEUED, WAITING, MOVING, ENDED}),
@@ -129,6 +133,8 @@ class Lifecycle:
 
     Attributes
     ----------
+    blocked : dict
+        First attempts of blocked jobs, by job id.
     queue : dict
         Queued attempts by attempt id, in order of their entry into the queue.
     running : dict
@@ -142,25 +148,38 @@ class Lifecycle:
         Stopped jobs that wait, and the nodes held for them, by job id.
     moving : dict
         Stopped jobs that continue on other nodes at the same time, by job id.
+    progressed : list of str
+        Jobs that started for the first time or ended, in this order.
     """
 
     def __init__(self) -> None:
+        self.blocked: dict[str, Attempt] = {}
         self.queue: dict[str, Attempt] = {}
         self.running: dict[str, Running] = {}
         self.stopping: dict[str, Stopping] = {}
         self.scheduled: dict[str, Scheduled] = {}
         self.waiting: dict[str, Waiting] = {}
         self.moving: dict[str, Stopping] = {}
+        self.progressed: list[str] = []
         self._gone: list[str] = []
         self._state: dict[str, JobState] = {}
+        self._started: set[str] = set()
         self._ended: set[str] = set()
+        self._failed: set[str] = set()
 
     @property
     def idle(self) -> bool:
-        """Whether no job is queued, running or stopped."""
-        return not (self.queue or self.running or self.stopping or self.waiting or self.moving)
+        """Whether no job is blocked, queued, running or stopped."""
+        return not (
+            self.blocked
+            or self.queue
+            or self.running
+            or self.stopping
+            or self.waiting
+            or self.moving
+        )
 
-    def _go(self, job_id: str, state: JobState) -> None:
+    def _go(self, job_id: str, state: JobState, succeeded: bool = False) -> None:
         """Change the state of a job. If the transition is impossible, raise InputError."""
         before = self._state.get(job_id) or (ENDED if job_id in self._ended else None)
         if before is not None and state not in NEXT[before]:
@@ -168,7 +187,11 @@ class Lifecycle:
         if state is ENDED:
             del self._state[job_id]
             self._ended.add(job_id)
+            self._started.discard(job_id)
             self._gone.append(job_id)
+            self.progressed.append(job_id)
+            if not succeeded:
+                self._failed.add(job_id)
         else:
             self._state[job_id] = state
 
@@ -189,8 +212,26 @@ class Lifecycle:
         """Return whether a job exists or existed."""
         return job_id in self._state or job_id in self._ended
 
+    def has_started(self, job_id: str) -> bool:
+        """Return whether a job that has not ended has ever started."""
+        return job_id in self._started
+
+    def has_ended(self, job_id: str) -> bool:
+        """Return whether a job has ended."""
+        return job_id in self._ended
+
+    def succeeded(self, job_id: str) -> bool:
+        """Return whether a job has completed successfully."""
+        return job_id in self._ended and job_id not in self._failed
+
+    def block(self, attempt: Attempt) -> None:
+        """Add a submitted job that must not enter the queue yet."""
+        self._go(attempt.job_id, BLOCKED)
+        self.blocked[attempt.job_id] = attempt
+
     def enqueue(self, attempt: Attempt) -> None:
         """Add an attempt to the queue."""
+        self.blocked.pop(attempt.job_id, None)
         self.moving.pop(attempt.job_id, None)
         self._go(attempt.job_id, QUEUED)
         self.queue[attempt.id] = attempt
@@ -200,6 +241,9 @@ class Lifecycle:
         self.queue.pop(running.attempt.id, None)
         self.moving.pop(running.attempt.job_id, None)
         self._go(running.attempt.job_id, RUNNING)
+        if running.attempt.job_id not in self._started:
+            self._started.add(running.attempt.job_id)
+            self.progressed.append(running.attempt.job_id)
         self.running[running.attempt.id] = running
 
     def replace(self, queued: Attempt, other: Attempt) -> None:
@@ -207,11 +251,11 @@ class Lifecycle:
         del self.queue[queued.id]
         self.queue[other.id] = other
 
-    def reject(self, attempt_id: str) -> Attempt:
-        """Reject a queued job permanently."""
-        attempt = self.queue.pop(attempt_id)
+    def reject(self, attempt: Attempt) -> None:
+        """Reject a blocked or queued job permanently."""
+        self.blocked.pop(attempt.job_id, None)
+        self.queue.pop(attempt.id, None)
         self._go(attempt.job_id, ENDED)
-        return attempt
 
     def schedule(self, scheduled: Scheduled) -> None:
         """Schedule a stop. The attempt continues to run until then."""
@@ -226,9 +270,9 @@ class Lifecycle:
         """Remove and return a running attempt (None if it does not run). Its nodes become free."""
         return self.running.pop(attempt_id, None)
 
-    def over(self, job_id: str) -> None:
+    def over(self, job_id: str, succeeded: bool = False) -> None:
         """End a job."""
-        self._go(job_id, ENDED)
+        self._go(job_id, ENDED, succeeded)
 
     def give_up(self, job_id: str) -> None:
         """End a stopped job, because failures interrupted too many of its attempts."""
@@ -470,6 +514,7 @@ def check_jobs(jobs: Lifecycle) -> None:
     stopping = {jobs.running[name].attempt.job_id for name in jobs.stopping}
     running = {running.attempt.job_id for running in jobs.running.values()}
     for state, job_ids in (
+        (BLOCKED, jobs.blocked.keys()),
         (QUEUED, {attempt.job_id for attempt in jobs.queue.values()}),
         (RUNNING, running - stopping),
         (STOPPING, stopping),

@@ -184,16 +184,21 @@ class Transactions:
 
     def _reject(self, proposal: Reject) -> Refusal | None:
         """Reject a queued job permanently."""
-        state = self.state
-        if proposal.attempt_id not in self.jobs.queue:
+        attempt = self.jobs.queue.get(proposal.attempt_id)
+        if attempt is None:
             return Refusal(proposal.attempt_id, "cannot be rejected: it is not in the queue")
-        attempt = self.jobs.reject(proposal.attempt_id)
-        if not state.planning:
-            state.changes.withdraw(attempt)
-        state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
-        state.ledger.rejections.append((attempt.id, proposal.reason))
-        self._never_ran(attempt, Cause.REJECTED)
+        if not self.state.planning:
+            self.state.changes.withdraw(attempt)
+        self.reject_job(attempt, proposal.reason)
         return None
+
+    def reject_job(self, attempt: Attempt, reason: str) -> None:
+        """Reject a blocked or queued job permanently."""
+        state = self.state
+        self.jobs.reject(attempt)
+        state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
+        state.ledger.rejections.append((attempt.id, reason))
+        self._never_ran(attempt, Cause.REJECTED)
 
     def _never_ran(self, attempt: Attempt, cause: Cause) -> None:
         profile = self.registry.work[attempt.id].profile

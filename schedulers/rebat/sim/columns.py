@@ -64,6 +64,19 @@ WAIT, WAIT_HOLD, N_HELD, WAIT_VICTIM, WAIT_UNTIL, OVER, SHRINKS = range(7)
 # Columns of the records of held nodes.
 HOLD_JOB, SINCE, UNTIL, HOLD_AT, N_HOLD_AT = range(5)
 
+# Columns of jobs with dependencies or arrays: the conditions and the dependents of the job, its
+# attempt plus 1 (0: not submitted), its progress, whether conditions are open, whether it waits
+# only for a place in its array, this array plus 1 (0: none), when it was examined last, and the
+# condition that can never hold. The last two are lists: jobs submitted, and jobs that progressed.
+CONDITION, N_CONDITIONS, DEPENDENT, N_DEPENDENTS, ATTEMPT, PROGRESS, IS_OPEN, IS_READY = range(8)
+ARRAY, STAMP, WHY_NEVER, NEW_JOB, PROGRESSED = range(8, 13)
+N_BLOCK_COLUMNS = 13
+
+# Columns of arrays of jobs: limit, tasks in the queue or running, tasks, and whether the array is
+# in the list of the last column, of arrays that may have a place for a task.
+LIMIT, ACTIVE, FIRST_TASK, N_TASKS, WAS_LISTED, LISTED = range(6)
+N_ARRAY_COLUMNS = 6
+
 # Lists of attempts: in the order of their ends; that enter the queue, leave their nodes, or are new
 # holds since the last plan; that victim rules spare.
 RECORDS, ENTERED, LEFT, NEW_HOLDS, SPARED = range(5)
@@ -100,7 +113,8 @@ N_PARAMETERS = 34
 N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(34, 42)
 UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(42, 50)
 N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(50, 58)
-UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_NUMBERS = range(58, 63)
+UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_BLOCKED, N_NEW_JOBS, N_PROGRESSED, N_TOUCHED = range(58, 66)
+ROUND, N_NUMBERS = range(66, 68)
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
@@ -126,8 +140,11 @@ NOW, PROACTIVE, NEXT = range(3)
 OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
 """Predictions of run times."""
 
-COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME = range(7)
+COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DEPENDENCY = range(8)
 """Causes of the end of an attempt."""
+
+STARTED, NOT_OK, OK = range(1, 4)
+"""Progress of a job: it has started, or it has ended. 0: it has not started."""
 
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
@@ -144,6 +161,35 @@ APPEND, COMPRESS, REBUILD = 1, 2, 3
 REGULAR, VICTIM_FIRST, FAILED = 1, 2, 3
 LONGEST_US = 2**60
 FREE = pool.FREE
+
+
+class Links(NamedTuple):
+    """The dependencies of the jobs of a workload, in the order of their submission.
+
+    Attributes
+    ----------
+    blocks : int64 array, shape (n, N_BLOCK_COLUMNS)
+        Jobs. Without dependencies and arrays, there are no rows.
+    conditions : int64 array, shape (m, 2)
+        Position of the kind in `core.dependencies.KINDS`, and job, of the conditions of each job.
+    dependents : int64 array, shape (m,)
+        The jobs that depend on each job.
+    arrays : int64 array, shape (k, N_ARRAY_COLUMNS)
+    tasks : int64 array
+        The tasks of each array.
+    """
+
+    blocks: Any
+    conditions: Any
+    dependents: Any
+    arrays: Any
+    tasks: Any
+
+
+def no_links() -> Links:
+    """Return the links of jobs without dependencies and arrays."""
+    shapes = (0, N_BLOCK_COLUMNS), (0, 2), (0,), (0, N_ARRAY_COLUMNS), (0,)
+    return Links(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
 
 
 class State(NamedTuple):
@@ -168,6 +214,8 @@ class State(NamedTuple):
         Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
     home : int64 array
         The partition of each block.
+    blocks, conditions, dependents, arrays, tasks : int64 arrays
+        See `Links`.
     """
 
     n: Any
@@ -182,6 +230,11 @@ class State(NamedTuple):
     tables: Any
     parts: Any
     home: Any
+    blocks: Any
+    conditions: Any
+    dependents: Any
+    arrays: Any
+    tasks: Any
 
 
 class Room(NamedTuple):
@@ -262,7 +315,13 @@ def parts_for(sizes: Sequence[int]) -> Any:
 
 
 def room_for(
-    jobs: Any, profiles: Any, parameters: Any, n_failures: int, factor: int, parts: Any
+    jobs: Any,
+    profiles: Any,
+    parameters: Any,
+    n_failures: int,
+    factor: int,
+    parts: Any,
+    links: Links,
 ) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
@@ -295,6 +354,11 @@ def room_for(
         tables=ints(6, 8 * few, 7),
         parts=parts.copy(),
         home=np.searchsorted(parts[:, FIRST_NODE], np.unique(block_of) * pool.BLOCK, "right") - 1,
+        blocks=links.blocks.copy(),
+        conditions=links.conditions,
+        dependents=links.dependents,
+        arrays=links.arrays.copy(),
+        tasks=links.tasks,
     )
     state.n[N_FREE], state.n[UNFINISHED], state.n[SEQUENCE] = n_free, n_jobs, 2
     room = Room(

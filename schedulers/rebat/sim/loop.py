@@ -13,6 +13,9 @@ for the runs that `rebat.sim.eligible` describes. An *instant* consists of these
    are pending, and again if this ends a wait.
 4. If kills are pending: the next message of the instant acknowledges them. Then step 3 follows.
 
+After step 1, after each plan and after each acknowledgement, jobs whose dependencies hold enter the
+queue (`rebat.sim.links`). Then step 3 follows again.
+
 Times are in microseconds. An attempt is a row of a table, and its number is its serial minus 1.
 """
 
@@ -61,6 +64,7 @@ from rebat.sim.columns import (
     MORE_EVENTS,
     MORE_ROOM,
     N_ATTEMPTS,
+    N_BLOCKED,
     N_CALLS,
     N_CHANGED,
     N_DOWN,
@@ -81,9 +85,11 @@ from rebat.sim.columns import (
     N_STOPS,
     N_WAITS,
     NODE_FAILURE,
+    NOT_OK,
     NOW,
     NUMBER,
     OF_RECENT,
+    OK,
     OWN_COST,
     OWN_PERIOD,
     OWN_RESTART,
@@ -126,6 +132,7 @@ from rebat.sim.columns import (
     WALL,
     WALLTIME,
 )
+from rebat.sim.links import is_blocked, release
 from rebat.sim.plan import has_news, is_allowed, plan
 from rebat.sim.predict import note_run
 from rebat.sim.queue import pop
@@ -139,6 +146,7 @@ from rebat.sim.waits import (
     leave,
     lose_held_nodes,
     note_held_nodes,
+    note_progress,
     reject,
     schedule,
     second_pass,
@@ -309,15 +317,16 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
         while next_job + arriving < n_jobs and jobs[next_job + arriving, SUBMIT] == now:
             arriving += 1
         full, n_queued = n[N_ATTEMPTS] + arriving > attempts.shape[0], 0
+        n_new = arriving + n[N_BLOCKED]
         for p in range(n_parts):
             part, n_more = state.parts[p], n[N_RUNNING] + n[N_WAITS]
             n_queued += part[N_QUEUED]
             full |= part[N_PLANNED_ENDS] + 2 * n_more + 2 * n[N_WAITS] + 8 > room.holds.shape[1]
             full |= (
-                max(part[BASE_N], part[PLAN_N]) + 4 * (n_more + part[N_QUEUED] + arriving) + 64
+                max(part[BASE_N], part[PLAN_N]) + 4 * (n_more + part[N_QUEUED] + n_new) + 64
                 > room.base_t.shape[1]
             )
-        full |= n[N_NODES_USED] + n_nodes + n_queued + arriving + n[N_RUNNING] > nodes.shape[0]
+        full |= n[N_NODES_USED] + n_nodes + n_queued + n_new + n[N_RUNNING] > nodes.shape[0]
         if missing or full:
             saved[0], saved[1] = next_job, next_line
             saved[2], saved[3] = job_sequence, line_sequence
@@ -353,6 +362,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 n[UNFINISHED] -= 1
                 if parameters[PREDICT] == OF_RECENT:
                     note_run(state, a, now)
+                note_progress(state, attempts[a, JOB], OK if cause == COMPLETED else NOT_OK)
             elif which == 1:
                 while next_job < n_jobs and jobs[next_job, SUBMIT] == now:
                     a, j, p = n[N_ATTEMPTS], next_job, jobs[next_job, PROFILE]
@@ -370,8 +380,9 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         attempts[a, OWN_PERIOD] = profiles[p, PERIOD]
                         attempts[a, OWN_COST] = profiles[p, COST]
                         attempts[a, OWN_RESTART] = profiles[p, RESTART]
-                    entered[n[N_ENTERED]] = a
-                    n[N_ENTERED] += 1
+                    if not is_blocked(state, j, a):
+                        entered[n[N_ENTERED]] = a
+                        n[N_ENTERED] += 1
                 n[SEQUENCE] += 1
                 job_sequence = n[SEQUENCE]
             else:
@@ -422,6 +433,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                     next_line += 1
                 n[SEQUENCE] += 1
                 line_sequence = n[SEQUENCE]
+        release(state, now)
         # ---- the reaction
         n_running_hit = 0
         for i in range(n_hit):
@@ -467,13 +479,18 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             if not n[N_KILLS]:
                 if extended is not None and n[N_WAITS] and second_pass(state, now):
                     continue  # another plan
+                if release(state, now):
+                    continue
                 break
+            if release(state, now):
+                continue
             # ---- the next message: the kills
             acknowledge(state, extended, 0, n_first_kills, now)
             acknowledge(state, extended, n_first_kills, n[N_KILLS], now)
             n[N_KILLS] = 0
             if extended is not None and n[N_WAITS]:
                 second_pass(state, now)
+            release(state, now)
     # ---- node events until the end of the simulation
     until = FOREVER_US if parameters[TO_THE_LAST_EVENT] else n[LAST_CALL] if n[N_CALLS] else -1
     while next_line < n_lines and line_at[next_line] <= until:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import Cause, attempt_profile, resubmission_id
+from rebat.core.dependencies import KINDS
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
@@ -34,6 +35,7 @@ CAUSES = (
     (Cause.NODE_FAILURE, KILLED),
     (Cause.REJECTED, REJECTED),
     (Cause.STOLEN, KILLED),
+    (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
 )
 """Cause and Batsim's state for each cause of the loop."""
@@ -69,6 +71,11 @@ def outcome_of(
     place = jobs.order[rows.job]
     for row in np.flatnonzero(rows.rejected).tolist():
         problem = "has no walltime" if rows.cause[row] == columns.NO_WALLTIME else ""
+        if rows.cause[row] == columns.DEPENDENCY:
+            condition = room.state.blocks[rows.job[row], columns.WHY_NEVER]
+            kind, other = room.state.conditions[condition].tolist()
+            needed = f"{[*KINDS][kind]}:{jobs.ids[int(jobs.order[other])]}"
+            problem = f"its dependency {needed} can never hold"
         problem = problem or machine.why_rejected(jobs, int(rows.job[row]))
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
@@ -92,7 +99,8 @@ class _Rows:
         )
         self._queued_us, self.end_us = map(self._column, (columns.QUEUED, columns.END))
         self._walltime_us = self._column(columns.WALL)
-        self.rejected = (self.cause == columns.REJECTED) | (self.cause == columns.NO_WALLTIME)
+        never = (columns.REJECTED, columns.NO_WALLTIME, columns.DEPENDENCY)
+        self.rejected = np.isin(self.cause, never)
         self._again = np.flatnonzero(self.number > 0)
         self._place = narrow(jobs.order[self.job])
         self._nodes = Ragged(
@@ -184,7 +192,9 @@ class _Rows:
         place[self._again] = len(ids) + np.arange(len(self._again))
         fields = {
             **self._shared,
-            "submit_us": self._queued_us,
+            "submit_us": np.where(
+                self.number > 0, self._queued_us, self._jobs.table[self.job, columns.SUBMIT]
+            ),
             "walltime_us": np.where(self._walltime_us >= FOREVER_US, -1, self._walltime_us),
             "registered": self.number > 0,
             "metadata": 0,

@@ -77,12 +77,13 @@ from rebat.sim.columns import (
     SIZE,
     SIZE_OF_HOLD,
     START,
+    STARTED,
     TIMED,
     WALL,
 )
 from rebat.sim.predict import later_end, predicted
 from rebat.sim.queue import place_in_queue, planned, pop, push
-from rebat.sim.waits import reject
+from rebat.sim.waits import note_progress, reject
 
 
 @inlined
@@ -452,6 +453,8 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         part[FREE_NOW] -= n_wanted
         attempts[a, NODES_AT], attempts[a, N_NODES_AT] = first, k
         attempts[a, START] = now
+        if attempts[a, NUMBER] == 0:
+            note_progress(state, attempts[a, JOB], STARTED)
         n[N_NODES_USED] += k
         n[N_RUNNING] += 1
         n[SEQUENCE] += 1

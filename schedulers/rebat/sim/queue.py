@@ -114,6 +114,7 @@ def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, paramet
     priority, key = attempts[a, PRIORITY], key_of(attempts, jobs, a, parameters)
     by_text = parameters[ORDER] == BY_ID
     by_job = parameters[FIFO] or parameters[ORDER] > BY_ID
+    by_time = parameters[ORDER] in (FCFS, BY_CLASS)
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
@@ -129,6 +130,8 @@ def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, paramet
                 before = text_first(attempts, jobs, b, a)
             elif by_job:
                 before = attempts[b, JOB] < attempts[a, JOB]
+            elif by_time and attempts[b, QUEUED] != attempts[a, QUEUED]:
+                before = attempts[b, QUEUED] < attempts[a, QUEUED]
             else:
                 before = b < a
         if before:

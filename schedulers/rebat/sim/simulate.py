@@ -49,6 +49,7 @@ from rebat.sim.eligible import (
     VICTIM_RULES,
     why_not_workload,
 )
+from rebat.sim.links import links_of
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome, outcome_of
 from rebat.sim.parts import Uncovered, machine_of
@@ -212,7 +213,9 @@ def simulate(
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         if room is None:
-            room = columns.room_for(table, profiles, parameters, len(nodes), factor, machine.table)
+            room = columns.room_for(
+                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links
+            )
             plan = columns.table_for(parameters, factor)
         room.state.n[columns.DRAWN] = not complete
         outcome = run(*lines, machine.numbered(nodes), room, plan, extended(parameters))
@@ -226,7 +229,7 @@ def simulate(
         factor *= 2
         if outcome == columns.LARGER_ROOM and plan is None:
             larger = columns.room_for(
-                table, profiles, parameters, len(nodes), factor, machine.table
+                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links
             )
             room = columns.grown(room, larger)
         else:
@@ -297,7 +300,8 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     parameters = parameters_of(point, 1, 1)
     jobs = np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64)
     profiles = np.zeros((0, columns.N_PROFILE_COLUMNS), dtype=np.int64)
-    room = columns.room_for(jobs, profiles, parameters, 0, 1, columns.parts_for([1]))
+    parts, links = columns.parts_for([1]), columns.no_links()
+    room = columns.room_for(jobs, profiles, parameters, 0, 1, parts, links)
     return (
         *Events([]).columns(0, 1)[0],
         room,
@@ -345,6 +349,8 @@ class Submissions:
         The distinct checkpoints, and the position of those of each profile.
     table : int64 array, shape (n, N_JOB_COLUMNS)
     table_of_profiles : int64 array, shape (p, N_PROFILE_COLUMNS)
+    links : Links
+        Dependencies and arrays.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -352,6 +358,7 @@ class Submissions:
         self.ids, order = jobs.ids, submission_order([("w0", jobs)])
         self.order, self.profiles = order, jobs.profile_codes[order]
         self.profile_names = jobs.profile_names
+        self.links = links_of(jobs, order)
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)

@@ -61,6 +61,7 @@ from rebat.sim.columns import (
     N_NEW_HOLDS,
     N_NODES_AT,
     N_NODES_USED,
+    N_PROGRESSED,
     N_RECORDS,
     N_RUNNING,
     N_STEALS_OFF,
@@ -68,6 +69,7 @@ from rebat.sim.columns import (
     N_WAITS,
     NEW_HOLDS,
     NODES_AT,
+    NOT_OK,
     NOW,
     NUMBER,
     OFF_AT,
@@ -80,6 +82,8 @@ from rebat.sim.columns import (
     PREDICTED,
     PRIORITY,
     PROFILE,
+    PROGRESS,
+    PROGRESSED,
     QUEUED,
     RECORD,
     RECORDS,
@@ -128,6 +132,15 @@ from rebat.sim.stops import (
 
 
 @inlined
+def note_progress(state: Any, j: int, progress: int) -> None:
+    """Note the first start or the end of a job for the jobs that depend on it."""
+    if state.blocks.shape[0]:
+        state.blocks[j, PROGRESS] = progress
+        state.blocks[state.n[N_PROGRESSED], PROGRESSED] = j
+        state.n[N_PROGRESSED] += 1
+
+
+@inlined
 def release_nodes(state: Any, a: int) -> None:
     """Release the nodes of an attempt, or held nodes."""
     first, k = state.attempts[a, NODES_AT], state.attempts[a, N_NODES_AT]
@@ -153,7 +166,7 @@ def leave(state: Any, a: int, now: int, cause: int, useful: int) -> None:
 
 @inlined
 def reject(state: Any, a: int, cause: int) -> None:
-    """Record that a queued attempt never runs.
+    """Record that a queued or blocked attempt never runs.
 
     If kills are pending, the simulator's order of ended jobs is not that of the records.
     """
@@ -163,6 +176,7 @@ def reject(state: Any, a: int, cause: int) -> None:
     state.lists[RECORDS, state.n[N_RECORDS]] = a
     state.n[N_RECORDS] += 1
     state.n[UNFINISHED] -= 1
+    note_progress(state, state.attempts[a, JOB], NOT_OK)
 
 
 @loop
@@ -180,6 +194,7 @@ def requeue(
         state.lists[GIVEN_UP_JOBS, n[N_GIVEN_UP]] = j
         n[N_GIVEN_UP] += 1
         n[UNFINISHED] -= 1
+        note_progress(state, j, NOT_OK)
         return
     b = n[N_ATTEMPTS]
     if b == attempts.shape[0]:

@@ -139,7 +139,8 @@ class Conversation:
         session = self.session
         if session is None:
             return "the simulation had not begun"
-        waiting, running = len(session.queue), len(session.running)
+        waiting = len(session.queue) + len(session.view.blocked)
+        running = len(session.running)
         text = (
             f"the simulation had not ended: at {to_s(session.now_us):.6f} s, {running} jobs run "
             f"and {waiting} wait"

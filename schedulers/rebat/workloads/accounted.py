@@ -48,6 +48,7 @@ from rebat.records.reader import REFUSED
 from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
 from rebat.workloads.checkpoint_table import EARLIER
+from rebat.workloads.recorded_dependencies import RecordedDependencies, recorded_dependencies
 from rebat.workloads.trace import PlacedTrace, TraceColumns, TraceOptions, counted
 
 
@@ -56,6 +57,7 @@ class AccountedJobs(NamedTuple):
 
     ``cuts`` maps the row of an attempt to the failure that cuts the attempt. ``downs`` contains the
     down intervals of nodes. ``waits_s`` contains the recorded wait of each job by its line.
+    ``dependencies`` is None if the record contains none.
     """
 
     trace: TraceColumns
@@ -64,6 +66,7 @@ class AccountedJobs(NamedTuple):
     cuts: dict[int, Correction]
     downs: Sequence[DownRow]
     waits_s: dict[int, float]
+    dependencies: RecordedDependencies | None
 
 
 def accounted_jobs(
@@ -106,7 +109,8 @@ def accounted_jobs(
         trace = trace.noting(note)
     waits = _waits_s(table, jobs, trace) if machine else []
     waits_s = dict(zip(trace.lines.tolist(), waits, strict=True)) if machine else {}
-    return AccountedJobs(trace, table, jobs, cuts, downs, waits_s)
+    dependencies = recorded_dependencies(table, jobs)
+    return AccountedJobs(trace, table, jobs, cuts, downs, waits_s, dependencies)
 
 
 def _end_runaways(table: Rows, jobs: JoinedJobs, options: TraceOptions) -> set[int]:

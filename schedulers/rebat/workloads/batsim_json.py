@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.dependencies import check_dependencies, conditions_of
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
 from rebat.core.job_table import NO_EXTRA, NO_WALLTIME, ExtraTable, Jobs
@@ -158,6 +159,7 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
     jobs = _jobs(raw_jobs, job_of_five if five else None, profiles, n_nodes)
     if not jobs:
         raise InputError("the workload contains no job", "jobs", "at least one job")
+    check_conditions(jobs)
     machine = document.get("machine")
     return Workload(
         name,
@@ -305,6 +307,18 @@ def check_extras(jobs: Jobs, machine: int) -> None:
             _check_extra(job, machine)
         except InputError as error:
             raise error.at(f"job {job.id}") from None
+
+
+def check_conditions(jobs: Jobs) -> None:
+    """Raise InputError if a dependency names an unknown job, or if dependencies form a cycle."""
+    texts = [extra.get("dependency") for extra in jobs.extra_fields]
+    if any(texts):
+        rows = np.flatnonzero(np.array([bool(text) for text in texts])[jobs.extra_codes])
+        conditions = {
+            jobs.ids[row]: conditions_of(texts[jobs.extra_codes.item(row)] or "")
+            for row in rows.tolist()
+        }
+        check_dependencies(conditions, set(jobs.ids))
 
 
 def _check_extra(job: Job, machine: int) -> None:

@@ -24,6 +24,7 @@ from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.batsim_json import (
     MAX_NODES,
     are_ids,
+    check_conditions,
     check_extras,
     checked_profiles,
 )
@@ -133,6 +134,7 @@ def _jobs(file: Any, where: str, head: _Head) -> Jobs:
         raise InputError(problem, f"{where}: row {row + 1}", "unique ids")
     try:
         check_extras(jobs, head.n_nodes)
+        check_conditions(jobs)
     except InputError as error:
         raise error.at(where) from None
     return jobs

@@ -237,10 +237,11 @@ class CellPlan(PlanBook[Counts]):
         attempt, plan = queue.attempts[at], self._plan
         self._queued = queue.attempts
         size, duration = int(queue.size[at]), int(queue.duration[at])
+        longest = max(duration, planned_us(attempt.walltime_us))
         nodes = np.zeros_like(self._sizes)
         usable = self._cells[self._of(attempt).name]
         start_us = cells.fit(
-            plan.t, plan.f, plan.n, size, duration, max(duration, planned_us(attempt.walltime_us)), usable,
+            plan.t, plan.f, plan.n, size, duration, longest, usable,
             self._closed_to(attempt), latest_us, nodes,
         )  # fmt: skip
         queue.start[at] = start_us

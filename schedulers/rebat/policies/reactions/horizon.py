@@ -71,5 +71,7 @@ class Horizon:
             return view.now_us >= self._at_us
         if not view.all_submitted or not view.waiting.keys() <= eternal:
             return False
+        if not all(view.job(job_id).traits.eternal for job_id in view.blocked):
+            return False
         queued = all(attempt.job_id in eternal for attempt in view.queue.values())
         return queued and all(job.attempt.job_id in eternal for job in view.running.values())

@@ -127,6 +127,7 @@ def _ended(facts: Facts, attempt: int) -> str:
 
 SENTENCES: dict[str, Callable[[Facts, int], str]] = {
     "submitted": lambda facts, _: f"The job is submitted; it needs {_nodes(facts['nodes'])}",
+    "released": lambda _, __: "Its dependency holds, or its array has a place: it enters the queue",
     "planned": lambda facts, _: (
         f"It gets a reservation for {clock(facts['to_s'])}{_because(facts)}"
     ),

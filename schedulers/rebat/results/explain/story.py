@@ -105,6 +105,8 @@ def _moments(book: RunBook, job: str, attempts: list[AttemptOutcome]) -> Iterato
         changes.setdefault(change.number, []).append(change)
     first = attempts[0]
     yield Moment("submitted", to_s(first.submit_us), 0, {"nodes": first.n_nodes})
+    if first.queued_us > first.submit_us:
+        yield Moment("released", to_s(first.queued_us), 0, {})
     for attempt in attempts:
         yield from _waiting(book, attempt, changes.get(attempt.number, []))
         if attempt.start_us >= 0:
@@ -228,8 +230,9 @@ class Moment(msgspec.Struct, frozen=True):
     Attributes
     ----------
     kind : str
-        submitted, planned (first planned start), moved, unplanned (lost its reservation), obstacle,
-        reason, started or ended.
+        submitted, released (entered the queue, after other jobs or tasks of its array), planned
+        (first planned start), moved, unplanned (lost its reservation), obstacle, reason, started or
+        ended.
     at_s : float
         Time of the event. If several similar events were joined, this is the time of the first one.
     attempt : int

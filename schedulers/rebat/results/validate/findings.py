@@ -37,6 +37,7 @@ KINDS = {
     "state": "a final state that is impossible in a simulation",
     "early start": "a start before the submission",
     "negative run": "a finish before the start",
+    "dependency": "a start that violates a dependency or the limit of an array",
     "times": "columns that contradict each other",
     "request": "not the request of the workload",
     "lost": "a job of the workload without a row",
@@ -48,12 +49,23 @@ KINDS = {
 
 
 OF_MACHINES = frozenset(
-    {"overlap", "size", "walltime", "run time", "state", "request", "lost", "attempts"}
+    {
+        "overlap",
+        "size",
+        "walltime",
+        "run time",
+        "state",
+        "dependency",
+        "request",
+        "lost",
+        "attempts",
+    }
 )
 """Kinds that do not count as errors in a recorded run.
 
 On a real machine, jobs may share nodes, change size, exceed their walltime while they are killed,
-and have other final states than in a simulation.
+and have other final states than in a simulation. rebat may have corrected the recorded end of a job
+on which another job depends.
 """
 
 

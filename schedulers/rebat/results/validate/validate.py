@@ -29,6 +29,7 @@ from rebat.results.validate.attempts import (
     resubmission_errors,
     six_digits,
 )
+from rebat.results.validate.dependencies import dependency_errors
 from rebat.results.validate.findings import KINDS, Finding, Reference, row_errors, seconds
 
 
@@ -56,6 +57,7 @@ def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding
         *_doubled(rows),
         *attempts_in_order(attempts, reference),
         *resubmission_errors(attempts, original, workload.profiles if workload else {}, reference),
+        *dependency_errors(attempts, main_workload(rows), workload),
         *against_workload(completed, reference),
     ]
     order = list(KINDS)

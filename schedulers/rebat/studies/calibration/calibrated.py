@@ -553,7 +553,7 @@ NOT_MODELLED = (
     "priorities, fair share, advance reservations and limits of users",
     "features of nodes",
     "memory, if jobs share nodes",
-    "jobs that wait for other jobs, or that a user or an administrator held",
+    "dependencies that the record does not contain, and holds by users or administrators",
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from rebat.api.workloads import LoadedWorkload
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.units import US_PER_S
 from rebat.policies.partitions import (
     NONE,
     partition_text,
@@ -33,6 +34,7 @@ from rebat.studies.calibration.distance import (
     nearness,
 )
 from rebat.workloads.machine import StatedPartition, partitions_in_use
+from rebat.workloads.trace import SUBMITTED
 
 POLICIES = (
     "batsched-fcfs",
@@ -84,6 +86,8 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     configuration : Configuration
     waits_s : dict of str to float
         Wait of each job until its first start, in seconds. Jobs that did not start are omitted.
+        If the submission of a job is the recorded time from which it could start, the time for
+        which its dependency or array blocked it in the simulation is left out.
     useful_nodes : float
         Useful node time, divided by the simulated time: the mean number of nodes with useful work.
     lost_h : dict of float
@@ -126,6 +130,7 @@ def simulated(
         )
         for chosen in configurations
     ]
+    eligible = {job.id for job in workload.jobs if SUBMITTED in job.extra}
     n_workers = min(workers or len(os.sched_getaffinity(0)), len(specs))
     outcomes = perform_all(units(specs), perform, n_workers)
     for number, outcome in enumerate(outcomes, start=1):
@@ -134,8 +139,10 @@ def simulated(
         if metrics is None:
             yield CalibratedRun(chosen, error=outcome.error or "")
         else:
-            used = metrics["useful"] * chosen.of_nodes
-            yield CalibratedRun(chosen, metrics["waits_s"], used, metrics["lost_h"])
+            used, waits_s = metrics["useful"] * chosen.of_nodes, metrics["waits_s"]
+            for name in metrics["blocked_s"].keys() & waits_s.keys() & eligible:
+                waits_s[name] -= metrics["blocked_s"][name]
+            yield CalibratedRun(chosen, waits_s, used, metrics["lost_h"])
 
 
 def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
@@ -144,10 +151,15 @@ def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
     rows, platform = result.rows, result.summary.platform
     waits_s = rows.column("first_start") - rows.column("submission_time")
     waits = zip(rows.column("job_id"), waits_s, strict=True)
+    attempts = result.ledger.attempts
+    number, submit_us, queued_us = map(attempts.column, ("number", "submit_us", "queued_us"))
+    blocked = np.flatnonzero((number == 0) & (queued_us > submit_us))
+    blocked_s = ((queued_us - submit_us)[blocked] / US_PER_S).tolist()
     lost_s = rows.column("wasted_node_seconds")
     lost = zip(rows.column("job_id"), lost_s, strict=True)
     return {
         "lost_h": {str(name): float(s) / 3600 for name, s in lost if s > 0},
+        "blocked_s": dict(zip(attempts.texts("name", blocked), blocked_s, strict=True)),
         "waits_s": {str(name): float(wait) for name, wait in waits if not math.isnan(wait)},
         "useful": platform.useful / platform.total,
     }
