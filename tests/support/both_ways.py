@@ -22,6 +22,7 @@ from rebat.core.options import MAX_ATTEMPTS, Dialect
 from rebat.core.units import to_us
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
+from rebat.policies.formula import NAMED
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
@@ -34,6 +35,11 @@ from tests.support.dependent import check_dependent, dependent
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
 USERS: tuple[dict[str, Any], ...] = ({"user": "ann"}, {"user": "ann"}, {"user": "bob"}, {})
+
+FORMULAS = (
+    "age*size-walltime", "expansion", "sqrt(age)/size+class", "-size*nodes+age**2",
+    "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
+)  # fmt: skip
 
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
@@ -178,7 +184,12 @@ class Case:
         limited = any(job.walltime_us is None for job in self.workload.jobs)
         orders = [name for name in ORDERS if not (limited and name in ("la", "sa"))]
         options = {"order": rng.choice(orders), "placement": rng.choice(["any", "named"])}
-        if rng.random() < 0.15:
+        formula = rng.random() < 0.25
+        if formula:
+            options["order"] = rng.choice([*NAMED, *FORMULAS])
+            if "age" in options["order"]:
+                options["order_period"] = rng.choice(["0", "0", "3", "20"])
+        if not formula and rng.random() < 0.15:
             options["planning"] = "fifo"
         else:
             options |= self._list_options()

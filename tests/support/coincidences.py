@@ -16,8 +16,9 @@ from rebat.check.playing import Noise, check_run, on_ring, validated
 from rebat.core.decisions import ExecuteJob, Reply
 from rebat.core.events import Message
 from rebat.core.jobs import PROBES
+from rebat.core.units import to_us
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
-from rebat.models.failures.events import read_events, write_events
+from rebat.models.failures.events import GenericEvent, read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
@@ -46,7 +47,14 @@ PREDICTING = [
     "baseline:predict=0.5,margin=1", "easy:predict=0.1,placement=named", "torus-first:predict=0.3",
     "baseline:predict=actual,placement=cluster",
 ]  # fmt: skip
-POLICIES = sorted(PRESETS) + REPLACING + MIGRATING + PREDICTING
+RULED = [
+    "easy:wfp3", "baseline:unicef", "easy:order=10*fairshare+age,half_life=10",
+    "baseline:order=age-usage,placement=named,order_period=3", "easy:limits=user:jobs=1",
+    "baseline:limits=user:nodes=3,placement=named", "easy:planning=fifo,limits=user:jobs=1",
+    "easy:reservations=announced", "baseline:reservations=m:0:begin=4:length=9,react=stealing",
+    "easy:react=stealing,limits=user:jobs=2,reservations=d:0:begin=2:length=3:every=60:user=ann",
+]  # fmt: skip
+POLICIES = sorted(PRESETS) + REPLACING + MIGRATING + PREDICTING + RULED
 
 
 class Case:
@@ -63,13 +71,18 @@ class Case:
         stages = rng.choice(["", "", ",detect=2", ",detect=gpu=1/3,diagnose=1,init=nic=2/1"])
         self.policy = f"{name}{',' if ':' in name else ':'}{drain}{stages}"
         self.workload = workload(rng, self.n_nodes)
-        if "predict" in self.policy:
+        if any(word in self.policy for word in ("predict", "share", "user", "usage")):
             self.workload = with_users(self.workload, rng)
         if depends:
             self.workload = dependent(random.Random(seed), self.workload)
         self.events = outages(rng, self.n_nodes)
         self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])
         self.operations = operations(rng, self.n_nodes // self.cores, self.workload)
+        if "announced" in self.policy:
+            node, begin = rng.randrange(self.n_nodes // self.cores), rng.randint(1, 20)
+            data = {"type": "announce", "nodes": str(node), "begin": begin, "end": begin + 6}
+            told = GenericEvent(to_us(rng.randint(0, begin)), data)
+            self.operations = sorted([*self.operations, told], key=lambda event: event.at_us)
         if rng.random() < 0.5:
             self.events = line_per_node(self.events)
 

@@ -57,13 +57,12 @@ class PartedCase:
     def _options(policy: str) -> str:
         """Return a policy with one pass, whose waiting jobs hold their own nodes.
 
-        A second pass depends on kills in all partitions, and the lowest free nodes of a machine may
-        be in another partition.
+        A second pass, also one at the end of a wait, depends on kills in all partitions, and the
+        lowest free nodes of a machine may be in another partition.
         """
-        options = [
-            option for option in policy.split(",") if not option.startswith(("passes=", "held="))
-        ]
-        steals = ["held=surviving"] if "stealing" in policy else []
+        left_out = ("passes=", "held=", "ended=")
+        options = [option for option in policy.split(",") if not option.startswith(left_out)]
+        steals = ["held=surviving", "ended=together"] if "stealing" in policy else []
         return ",".join([*options, "passes=one", *steals])
 
     @property

@@ -133,7 +133,7 @@ def calibrate(
     from rebat.core.folders import atomic_folder
     from rebat.runs.scenario import ScenarioOptions
     from rebat.studies.calibration.calibrated import calibrated
-    from rebat.studies.calibration.design import POLICIES
+    from rebat.studies.calibration.rules import usual_policies
 
     described = site_in(workload)
     options = failures_of(described, ScenarioOptions(**scenario))
@@ -142,7 +142,7 @@ def calibrate(
         jobs = load_workload(workload, **({} if described is None else {"checkpoints": False}))
         if described is not None and described.checkpoints:
             others["checkpoints"] = others["checkpoints"] or workload
-        policies = chosen["policies"] or POLICIES
+        policies = chosen["policies"] or usual_policies(jobs)
         result = calibrated(jobs, past, policies, options, **others)
         if folder:
             result.write(folder, out)

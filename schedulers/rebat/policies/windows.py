@@ -126,6 +126,7 @@ class Windows:
 
     def __init__(self, text: str) -> None:
         self._rows = [*read_reservations(text)]
+        self._announced: list[Reservation] = []
         self._view: View | None = None
 
     def open(self, view: View) -> None:
@@ -144,11 +145,12 @@ class Windows:
 
     def announce(self, nodes: NodeSet, begin_us: int, end_us: int) -> None:
         """Add a window in which no user may use some processors."""
-        self._rows.append(Reservation("announced", nodes, begin_us, end_us - begin_us))
+        self._announced.append(Reservation("announced", nodes, begin_us, end_us - begin_us))
 
     def current(self, now_us: int) -> list[Window]:
         """Return the windows that have not ended."""
-        return [window for row in self._rows for window in row.windows(now_us)]
+        rows = (*self._rows, *self._announced)
+        return [window for row in rows for window in row.windows(now_us)]
 
     def opens(self, window: Window, attempt: Attempt) -> bool:
         """Return whether a job may use the nodes of a window."""

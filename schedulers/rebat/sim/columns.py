@@ -11,7 +11,9 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
+from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
+from rebat.policies.formula import COLUMNS
 
 # Columns of the table of attempts. Held nodes are rows too, because they have serials of attempts.
 JOB, NUMBER, PRIORITY, QUEUED, WALL, DELAY, FIRST, RECOVERY, START, END, CAUSE, USEFUL = range(12)
@@ -94,10 +96,10 @@ HIT_TABLE, KILL_TABLE, STOP_TABLE, WAIT_TABLE, HOLD_TABLE, CALL_TABLE = range(6)
 # Columns of the table of partitions: first node and the node after the last, largest size and
 # longest walltime of a job, free nodes; numbers of queued attempts, of planned ends, of attempts
 # that are overdue; until when nodes that became free were in use, time of the last plan, lengths of
-# the profiles; whether nodes failed or came up since the last plan.
+# the profiles; whether nodes failed or came up since the last plan; time of the last sort.
 FIRST_NODE, END_NODE, MOST, LONGEST, FREE_NOW, N_QUEUED, N_PLANNED_ENDS, N_OVERDUE = range(8)
-OPENED, PLANNED, BASE_N, PLAN_N, FAILURES, REPAIRS = range(8, 14)
-N_PART_COLUMNS = 14
+OPENED, PLANNED, BASE_N, PLAN_N, FAILURES, REPAIRS, SORTED = range(8, 15)
+N_PART_COLUMNS = 15
 
 # Parameters.
 DEPTH, FIRST_ONLY, MARGIN, ORDER, ON_ARRIVAL, ON_PRIORITY, ON_END, ON_FAILURE, ON_REPAIR = range(9)
@@ -106,21 +108,23 @@ AUTHORS, TWO_PASSES, LOWEST_HELD, HOLD_MARGIN, OTHERS_FIRST, HIT_AS_VICTIM, CHOS
     18, 25
 )
 PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT, PARTED = range(25, 32)
-PREDICT, MILLIONTHS = 32, 33
-N_PARAMETERS = 34
+PREDICT, MILLIONTHS, VARIES, SORT_PERIOD = range(32, 36)
+N_PARAMETERS = 36
 
 # Counters, after the parameters.
-N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(34, 42)
-UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(42, 50)
-N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(50, 58)
-UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_BLOCKED, N_NEW_JOBS, N_PROGRESSED, N_TOUCHED = range(58, 66)
-ROUND, N_NUMBERS = range(66, 68)
+N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(36, 44)
+UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(44, 52)
+N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(52, 60)
+UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_BLOCKED, N_NEW_JOBS, N_PROGRESSED, N_TOUCHED = range(60, 68)
+ROUND, N_NUMBERS = range(68, 70)
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
 LONGEST_TIME, SHORTEST_TIME, MOST_NODES, FEWEST, LARGEST_AREA, SMALLEST_AREA = range(6, 12)
 LARGE_FIRST = 12
 """Queue orders with ties by job (`rebat.policies.queue_order`)."""
+BY_VALUE = 13
+"""Queue order by formula, with ties by entry into the queue."""
 
 FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
 """Victim rules."""
@@ -252,6 +256,10 @@ class Room(NamedTuple):
         For each partition, the heap of the planned ends, and the attempts that are overdue.
     size, duration, start, queue : int64 arrays, shape (p, k)
         The queue of each partition.
+    value : float64 array, shape (p, k)
+        Values of the queued attempts, if the queue order is a formula.
+    operations, arguments, table, stack : arrays
+        The formula, the table of its columns, and scratch (`rebat.kernels.formula`).
     positions : int64 array, shape (k,)
         Positions of the attempts that are due.
     base_t, base_f, plan_t, plan_f : int64 arrays, shape (p, m)
@@ -273,6 +281,11 @@ class Room(NamedTuple):
     duration: Any
     start: Any
     queue: Any
+    value: Any
+    operations: Any
+    arguments: Any
+    table: Any
+    stack: Any
     positions: Any
     base_t: Any
     base_f: Any
@@ -311,6 +324,7 @@ def parts_for(sizes: Sequence[int]) -> Any:
     parts[:, MOST] = parts[:, FREE_NOW] = sizes
     parts[:, END_NODE], parts[:, LONGEST] = parts[:, FIRST_NODE] + sizes, FOREVER_US
     parts[:, BASE_N] = parts[:, PLAN_N] = 1
+    parts[:, SORTED] = -FOREVER_US
     return parts
 
 
@@ -322,11 +336,14 @@ def room_for(
     factor: int,
     parts: Any,
     links: Links,
+    formula: tuple[Any, Any],
 ) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
-    ``factor`` doubles each time that they were too small.
+    ``factor`` doubles each time that they were too small. ``formula`` contains the operations and
+    arguments of the queue order, or empty arrays.
     """
+    by_value = len(formula[0]) > 0
     n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
     n_parts, n_free = len(parts), int(parts[:, FREE_NOW].sum())
     k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
@@ -373,6 +390,11 @@ def room_for(
         duration=ints(n_parts, queued),
         start=ints(n_parts, queued),
         queue=ints(n_parts, queued),
+        value=np.zeros((n_parts, queued if by_value else 1)),
+        operations=formula[0],
+        arguments=formula[1],
+        table=np.zeros((queued if by_value else 1, len(COLUMNS))),
+        stack=np.zeros(DEEPEST),
         positions=ints(queued),
         base_t=ints(n_parts, m),
         base_f=ints(n_parts, m),

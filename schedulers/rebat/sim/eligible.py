@@ -71,6 +71,8 @@ def _first(reasons: dict[str, bool]) -> str:
 def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
     common, planning, placement = point.common, point.planning, point.placement
+    formula = common.formula
+    columns_of = formula.columns if formula else frozenset[str]()
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
     parted = point.parted and (
         "planning=fifo" if isinstance(planning, FifoOptions)
@@ -83,7 +85,10 @@ def why_not_policy(point: Point) -> str:
             f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
             f"partitions with {parted}": bool(parted),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
-            f"order={common.order}": common.order not in ORDERS,
+            f"order={common.order}": formula is None and common.order not in ORDERS,
+            "the columns usage and fairshare": bool(columns_of & {"usage", "fairshare"}),
+            "planning=fifo with a formula": formula is not None
+            and isinstance(planning, FifoOptions),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             "limits": bool(common.limits),

@@ -11,10 +11,12 @@ from typing import Any
 from rebat.core.units import FOREVER_US
 from rebat.kernels import blocks, counts, deep, named, named_lists, pool, slices
 from rebat.kernels.jit import inlined, loop, step
+from rebat.sim.by_value import place_by_value, set_values, sort_by_value
 from rebat.sim.columns import (
     ALL,
     APPEND,
     BASE_N,
+    BY_VALUE,
     CAUSE,
     COMPRESS,
     DELAY,
@@ -64,6 +66,7 @@ from rebat.sim.columns import (
     ON_PRIORITY,
     ON_REPAIR,
     OPENED,
+    ORDER,
     PART,
     PLAN_N,
     PLANNED,
@@ -76,9 +79,12 @@ from rebat.sim.columns import (
     SEQUENCE,
     SIZE,
     SIZE_OF_HOLD,
+    SORT_PERIOD,
+    SORTED,
     START,
     STARTED,
     TIMED,
+    VARIES,
     WALL,
 )
 from rebat.sim.predict import later_end, predicted
@@ -301,6 +307,14 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             if attempts[a, NUMBER] > 0 and jobs[attempts[a, JOB], PART] == p:
                 upkeep = max(upkeep, parameters[ON_PRIORITY])
     # ---- the queue
+    value, by_value = room.value[p], parameters[ORDER] == BY_VALUE
+    if parameters[VARIES] and now >= part[SORTED] + parameters[SORT_PERIOD]:
+        part[SORTED] = now
+        set_values(state, room, queue, n_queue, now, value)
+        if sort_by_value(attempts, queue, value, size, duration, start, n_queue):
+            upkeep = REBUILD
+            if table is not None:
+                named.clear(table)
     before = n_queue
     if parameters[TIMED]:
         for i in range(n[N_ENTERED]):
@@ -318,7 +332,17 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         if jobs[attempts[a, JOB], SIZE] > part[MOST]:
             reject(state, a, REJECTED)
             continue
-        at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters)
+        own = 0.0
+        if by_value:
+            queue[n_queue] = a
+            set_values(state, room, queue[n_queue:], 1, now, value[n_queue:])
+            own = value[n_queue]
+            at = place_by_value(attempts, queue, value, n_queue, a, own)
+            for k in range(n_queue, at, -1):
+                value[k] = value[k - 1]
+            value[at] = own
+        else:
+            at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters)
         for k in range(n_queue, at, -1):
             size[k], duration[k] = size[k - 1], duration[k - 1]
             start[k], queue[k] = start[k - 1], queue[k - 1]
@@ -469,6 +493,14 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         n_holds = push(holds, n_holds, until, n[KEY], a)
         if table is None:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
+    if n_due and by_value:
+        left_at = room.positions[0]
+        due = 1
+        for at in range(left_at + 1, n_queue):
+            if due < n_due and room.positions[due] == at:
+                due += 1
+            else:
+                value[at - due] = value[at]
     if n_due:
         counts.take_out(size, duration, start, queue, n_queue, room.positions, n_due)
         n_queue -= n_due

@@ -19,7 +19,7 @@ from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
 from rebat.core.table import Ragged
 from rebat.core.traits import traits_of
-from rebat.core.units import FOREVER_US, to_s, to_us
+from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
@@ -38,6 +38,7 @@ from rebat.policies.planning.predictions import millionths_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.sim import columns
+from rebat.sim.by_value import arrays_of
 from rebat.sim.eligible import (
     CRITERIA,
     DIALECT,
@@ -209,12 +210,13 @@ def simulate(
     delays_us = profiles[table[:, columns.PROFILE], columns.JOB_DELAY]
     until_us = int((table[:, columns.SUBMIT] + delays_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
+    formula = arrays_of(point.common.formula, n_nodes)
     factor, room = 1, None
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         if room is None:
             room = columns.room_for(
-                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links
+                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula
             )
             plan = columns.table_for(parameters, factor)
         room.state.n[columns.DRAWN] = not complete
@@ -229,7 +231,7 @@ def simulate(
         factor *= 2
         if outcome == columns.LARGER_ROOM and plan is None:
             larger = columns.room_for(
-                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links
+                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula
             )
             room = columns.grown(room, larger)
         else:
@@ -301,7 +303,8 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     jobs = np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64)
     profiles = np.zeros((0, columns.N_PROFILE_COLUMNS), dtype=np.int64)
     parts, links = columns.parts_for([1]), columns.no_links()
-    room = columns.room_for(jobs, profiles, parameters, 0, 1, parts, links)
+    formula = arrays_of(None, 1)
+    room = columns.room_for(jobs, profiles, parameters, 0, 1, parts, links, formula)
     return (
         *Events([]).columns(0, 1)[0],
         room,
@@ -424,7 +427,10 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
         parameters[columns.MILLIONTHS] = millionths_of(planning.predict)
         parameters[columns.PREDICT] = PREDICT.get(str(planning.predict), columns.PART_OF_WALLTIME)
     parameters[columns.MARGIN] = planning.margin_us
-    parameters[columns.ORDER] = ORDERS[point.common.order]
+    formula = point.common.formula
+    parameters[columns.ORDER] = columns.BY_VALUE if formula else ORDERS[point.common.order]
+    parameters[columns.VARIES] = formula is not None and formula.varies
+    parameters[columns.SORT_PERIOD] = to_us(parse_duration(point.common.order_period))
     parameters[columns.MAX_ATTEMPTS], parameters[columns.N_NODES] = max_attempts, n_nodes
     for part in point.reactions:
         if isinstance(part, StealingOptions):

@@ -22,7 +22,7 @@ def calibrate(
         "-p",
         "--policy",
         "Policy to simulate; may be repeated (default: seven policies, with different backfilling"
-        " and queue orders).",
+        " and queue orders, and three policies with the rules that the workload states).",
     ] = None,
     *,
     failures: Failures | None = None,
@@ -63,10 +63,11 @@ def calibrate(
     from rebat.api.run import scenario_options_of
     from rebat.api.workloads import load_workload
     from rebat.studies.calibration.calibrated import calibrated
-    from rebat.studies.calibration.design import POLICIES
+    from rebat.studies.calibration.rules import usual_policies
 
-    chosen = POLICIES if policies is None else policies
+    loaded = load_workload(workload)
+    chosen = usual_policies(loaded) if policies is None else policies
     chosen = [chosen] if isinstance(chosen, str) else list(chosen)
     scenario = scenario_options_of(failures, {"checkpoint": "none", **options})
     table = None if checkpoints is None else Path(checkpoints)
-    return calibrated(load_workload(workload), Path(past), chosen, scenario, workers, table)
+    return calibrated(loaded, Path(past), chosen, scenario, workers, table)

@@ -64,6 +64,13 @@ from rebat.studies.calibration.explained import (
     table_of_losses,
     table_of_rest,
 )
+from rebat.studies.calibration.rules import (
+    Worth,
+    sentences_on_rules,
+    table_of_rules,
+    unstated,
+    without_each,
+)
 from rebat.studies.losses import recorded_events, recorded_losses
 from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
 from rebat.workloads.machine import names_in
@@ -265,8 +272,10 @@ def _calibrated(
     simulate = partial(design.simulated, today, options.scenario(), workers)
     runs |= _performed(first, simulate)
     near = design.nearest_first(runs, recorded)
+    worth = without_each(near, workload)
     more = [*design.with_fewer_nodes(near, workload, cores), *design.in_one_pool(near)]
-    runs |= _performed(more, simulate)
+    more += [row for row in worth.values() if row not in runs]
+    runs |= _performed([*dict.fromkeys(more)], simulate)
     failed = {run.configuration.title: run.error for run in runs.values() if run.error}
     ranked = design.nearest_first(runs, recorded)
     if not ranked:
@@ -282,15 +291,41 @@ def _calibrated(
         verdict,
         unexplained=unexplained(*nearest.compared(recorded), hours_of(workload)),
         losses=losses,
+        rules=_worth(worth, dict(zip(map(_configuration_of, ranked), ranked, strict=True))),
     )
     return Calibration(
         site=_site(workload, past, options, nearest, checkpoints),
         workload=workload.name,
         sha256=workload.sha256,
         verdict=verdict,
-        not_modelled=list(NOT_MODELLED),
+        not_modelled=[*unstated(workload), *NOT_MODELLED],
         report=_report(workload, verdict, ranked, recorded),
     )
+
+
+def _configuration_of(ranked: tuple[CalibratedRun, Nearness]) -> Configuration:
+    return ranked[0].configuration
+
+
+def _worth(
+    chosen: dict[str, Configuration],
+    ranked: dict[Configuration, tuple[CalibratedRun, Nearness]],
+) -> list[Worth]:
+    """Return the distances with all rules of the site, and without each of them."""
+    rows = []
+    for rule, configuration in chosen.items():
+        if configuration in ranked and chosen[""] in ranked:
+            near, with_all = ranked[configuration][1], ranked[chosen[""]][1]
+            distance = _text_of(interval(near.distance))
+            ratio = f"x {_text_of(interval(closer(with_all, near)))}" if rule else ""
+            policy = configuration.policy
+            rows.append(Worth(rule, policy, distance, ratio, near.correlation, near.same_order))
+    return rows
+
+
+def _text_of(estimate: Interval | None) -> str:
+    value, low, high = _factors(estimate)
+    return "" if value is None else _text(value, low, high)
 
 
 def _performed(
@@ -314,7 +349,10 @@ def _report(
     shown = ranked[:MOST_LINES]
     waits = {run.configuration.title: run.compared(recorded)[1] for run, _ in shown}
     notes = [note.text for note in of_findings(workload)]
-    return report_of(workload.name, workload.sha256, verdict, recorded.wait_s, waits, notes)
+    missing = [*unstated(workload), *NOT_MODELLED]
+    return report_of(
+        workload.name, workload.sha256, verdict, recorded.wait_s, waits, notes, missing
+    )
 
 
 GOOD, FAIR = 1.5, 2.5
@@ -400,6 +438,8 @@ class Verdict(msgspec.Struct, frozen=True):
     """Partitions, sizes, users and hours, with their distance under the nearest configuration."""
     losses: list[LostInBoth] = []
     """Node-hours that failures destroyed, by partition. Empty without failures."""
+    rules: list[Worth] = []
+    """Distances with and without the rules that the site states. Empty if it states none."""
 
     @property
     def nearest(self) -> ComparedConfiguration:
@@ -419,6 +459,7 @@ class Verdict(msgspec.Struct, frozen=True):
             *_nearest(self),
             *_left_out(self),
             *_others(self),
+            *sentences_on_rules(self.rules),
             _of_jobs(self.nearest),
             *_means(self),
             *_used(self),
@@ -550,7 +591,7 @@ MOST_LINES = 3
 """Number of configurations in the figure."""
 
 NOT_MODELLED = (
-    "priorities, fair share, advance reservations and limits of users",
+    "qualities of service (QOS), and preemption between them",
     "features of nodes",
     "memory, if jobs share nodes",
     "dependencies that the record does not contain, and holds by users or administrators",
@@ -564,8 +605,12 @@ def report_of(
     recorded_s: Floats,
     simulated_s: dict[str, Floats],
     notes: Sequence[str],
+    missing: Sequence[str] = NOT_MODELLED,
 ) -> Report:
-    """Return the page. It has sentences, a figure of the distributions, tables, and notes."""
+    """Return the page. It has sentences, a figure of the distributions, tables, and notes.
+
+    ``missing`` is what the simulation does not model.
+    """
     return Report(
         title=f"How close is the simulation to {name}?",
         lead=(
@@ -579,6 +624,7 @@ def report_of(
         judgements=[],
         tables=[
             _configurations(verdict),
+            *([table_of_rules(verdict.rules)] if verdict.rules else ()),
             *table_of_losses(verdict.losses),
             _groups(verdict.groups),
             *([table_of_rest(verdict.unexplained)] if verdict.unexplained else ()),
@@ -591,7 +637,7 @@ def report_of(
             f"rebat {rebat.__version__}, {len(verdict.configurations)} simulations",
             f"workload {name}, sha256 {sha256}",
         ],
-        remarks=[f"Not modelled: {'; '.join(NOT_MODELLED)}.", *map(_sentence, notes)],
+        remarks=[f"Not modelled: {'; '.join(missing)}.", *map(_sentence, notes)],
         figures_note="Share of the jobs whose wait is at most the time on the horizontal axis.",
         claims=False,
         findings=verdict.sentences,

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the compiled loop: the queue order by formula (`rebat.policies.formula`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rebat.kernels import formula as kernel
+from rebat.kernels.formula import evaluate
+from rebat.kernels.jit import loop
+from rebat.policies.formula import COLUMNS, Formula
+from rebat.sim.columns import CLASS, JOB, PRIORITY, QUEUED, SIZE, SUBMIT, WALL
+from rebat.sim.queue import planned
+
+AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
+    [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted")
+)
+"""Columns of a formula that the loop computes."""
+
+
+def arrays_of(formula: Formula | None, n_nodes: int) -> tuple[Any, Any]:
+    """Return the operations and arguments of a formula on a machine, or empty arrays.
+
+    The number of nodes and the weight of the partition are constants: all jobs of a queue have the
+    same weight.
+    """
+    if formula is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    operations, arguments = formula.operations.copy(), formula.arguments.copy()
+    for name, value in (("nodes", float(n_nodes)), ("partition", 1.0)):
+        uses = (operations == kernel.COLUMN) & (arguments == [*COLUMNS].index(name))
+        operations[uses], arguments[uses] = kernel.NUMBER, value
+    return operations, arguments
+
+
+@loop
+def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) -> None:
+    """Compute the value of each of the first ``n`` attempts of a list."""
+    attempts, jobs, table = state.attempts, state.jobs, room.table
+    for at in range(n):
+        a = queue[at]
+        j, wall = attempts[a, JOB], planned(attempts[a, WALL], 0)
+        table[at, AGE] = (now - attempts[a, QUEUED]) / 1_000_000
+        table[at, SIZE_AT] = jobs[j, SIZE]
+        table[at, WALLTIME_AT] = wall / 1_000_000
+        table[at, EXPANSION] = 1 + (now - attempts[a, QUEUED]) / wall
+        table[at, CLASS_AT] = jobs[j, CLASS]
+        table[at, SUBMITTED] = max(1.0, jobs[j, SUBMIT] / 1_000_000)
+    evaluate(room.operations, room.arguments, table, n, room.stack, value)
+
+
+@loop
+def precedes(attempts: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
+    """Return whether attempt ``a`` is before ``b`` in the queue."""
+    if attempts[a, PRIORITY] != attempts[b, PRIORITY]:
+        return attempts[a, PRIORITY] > attempts[b, PRIORITY]
+    if value_a != value_b:
+        return value_a > value_b
+    if attempts[a, QUEUED] != attempts[b, QUEUED]:
+        return attempts[a, QUEUED] < attempts[b, QUEUED]
+    return a < b
+
+
+@loop
+def place_by_value(attempts: Any, queue: Any, values: Any, n: int, a: int, value: float) -> int:
+    """Return the position of an attempt with a value in the queue."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if precedes(attempts, queue[middle], values[middle], a, value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@loop
+def sort_by_value(
+    attempts: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int
+) -> bool:
+    """Sort a queue, which is nearly sorted. Return whether it changed."""
+    changed = False
+    for at in range(1, n):
+        a, value, k = queue[at], values[at], at
+        n_nodes, length, begin = size[at], duration[at], start[at]
+        while k > 0 and precedes(attempts, a, value, queue[k - 1], values[k - 1]):
+            queue[k], values[k] = queue[k - 1], values[k - 1]
+            size[k], duration[k], start[k] = size[k - 1], duration[k - 1], start[k - 1]
+            k -= 1
+        if k < at:
+            changed = True
+            queue[k], values[k] = a, value
+            size[k], duration[k], start[k] = n_nodes, length, begin
+    return changed

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of a Slurm: priorities, shares, limits and reservations, as options of policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.policies.presets import preset
+from rebat.policies.site_rules import rules_of
+from rebat.records.slurm_rules import read_rules
+
+UTC = ZoneInfo("UTC")
+
+CONFIG = """\
+Configuration data as of 2026-11-22T11:55:59
+PriorityType            = priority/multifactor
+PriorityWeightAge       = 1000
+PriorityWeightFairShare = 5000
+PriorityWeightJobSize   = 200
+PriorityWeightPartition = 0
+PriorityWeightQOS       = 7
+PriorityWeightTRES      = (null)
+PriorityMaxAge          = 7-00:00:00
+PriorityFavorSmall      = Yes
+PriorityFlags           = NO_FAIR_TREE,CALCULATE_RUNNING
+PriorityCalcPeriod      = 00:05:00
+PriorityDecayHalfLife   = 14-00:00:00
+"""
+
+ASSOCIATIONS = """\
+Cluster|Account|User|ParentName|Share|GrpJobs|GrpTRES|MaxJobs
+one|root|||1|||
+one|root|root||1|||
+one|phys||root|60|8|cpu=64,node=16|3
+one|optics||phys|2|||
+one|optics|ann||1|||
+one|phys|bo||parent|||9
+one|chem||root|40||cpu=8|
+one|chem|a:b||1|||
+one|chem|carla||1|||
+"""
+
+RESERVATIONS = """\
+Cluster|Name|NodeNames|Start|End|Flags
+one|maint|n[013-014]|1000000100|1000003700|MAINT
+one|open||1000000100|1000003700|
+one|never|n001|1000003700|Unknown|
+"""
+
+
+def rules(folder: Path, *texts: str):
+    """Return the rules in files with these texts."""
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(folder / f"{number}.txt")
+        paths[-1].write_text(text)
+    return read_rules(paths, UTC)
+
+
+def test_weights_of_priorities_become_an_order(tmp_path: Path) -> None:
+    read = rules(tmp_path, CONFIG)
+    assert read.options == {
+        "order": "multifactor:age=1000,fairshare=5000,size=200,max_age=604800,favor_small=yes",
+        "half_life": "14d",
+        "fairshare_rule": "classic",
+        "order_period": "5min",
+    }
+    assert read.notes == ["weights of priorities that are not simulated: priorityweightqos"]
+    basic = CONFIG.replace("priority/multifactor", "priority/basic")
+    assert rules(tmp_path, basic).options == {}
+
+
+def test_associations_become_shares_and_limits(tmp_path: Path) -> None:
+    read = rules(tmp_path, ASSOCIATIONS)
+    shares = "root=1+phys=60(optics=2(ann=1)+bo=1)+chem=40(carla=1)"
+    # The limit of the account phys is that of its users. Those of optics have none.
+    limits = "account=phys:jobs=8:nodes=16+user=bo:jobs=9"
+    assert read.options == {"shares": shares, "limits": limits}
+    assert [note.partition(":")[0] for note in read.notes] == [
+        "1 association with special characters in a name, or for one partition",
+        "GrpTRES of 1 account contains no number of nodes",
+    ]
+
+
+def test_reservations_have_nodes_and_unix_times(tmp_path: Path) -> None:
+    (row,) = rules(tmp_path, RESERVATIONS).reservations
+    assert row == ("maint", "n[013-014]", 1000000100.0, 1000003700.0)
+
+
+def test_the_options_are_valid(tmp_path: Path) -> None:
+    read = rules(tmp_path, CONFIG, ASSOCIATIONS)
+    options = rules_of("all", read.options)
+    assert {"order", "shares", "limits"} <= options.keys()
+    preset("easy:rules=all").with_rules(read.options).make()
+    with pytest.raises(InputError, match="the site states no reservations"):
+        rules_of("limits+reservations", read.options)
+    with pytest.raises(InputError, match="the rules of the site are unknown"):
+        preset("easy:rules=all").make()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("JobID|User\n1|a\n", "contains no rules of Slurm"),
+        (ASSOCIATIONS.replace("one|chem||", "two|chem||"), "contains several clusters: one, two"),
+        (RESERVATIONS.replace("1000000100", "soon"), "invalid time 'soon'"),
+        ("", "contains no rules of Slurm"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        rules(tmp_path, text)
