@@ -15,6 +15,7 @@ Configurations:
 
 - ``fair``: priorities by age, fair share (fair tree) and size. The partition ``main`` has all
   nodes. The partitions ``west`` and ``east`` have one half each, and ``east`` has a higher tier.
+- ``unenforced``: as ``fair``, without AccountingStorageEnforce=limits.
 - ``limits``: priorities by age, size and partition, limits on the jobs of users and the nodes of
   accounts, arrays with a limit, and dependencies on jobs of which some fail.
 - ``maintenance``: priorities by age and fair share (classic), dependencies, and maintenance of half
@@ -35,8 +36,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.records.queues import EXPORT_PARTITIONS
-from rebat.records.slurm_rules import EXPORT_RULES
 from slurm_load import (
     N_NODES,
     USERS,
@@ -49,11 +48,15 @@ from slurm_load import (
     slurm,
 )
 
+from rebat.records.queues import EXPORT_PARTITIONS
+from rebat.records.slurm_rules import EXPORT_RULES
+
 COMMON = """\
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1
 PriorityType=priority/multifactor
 PriorityCalcPeriod=1
 PriorityMaxAge=10
+AccountingStorageEnforce={enforced}
 DependencyParameters=kill_invalid_depend
 """
 """Lines of slurm.conf. Slurm considers every job each second, and computes priorities once a
@@ -98,6 +101,7 @@ class Configuration(NamedTuple):
     users: str
     kinds: dict[str, int]
     failing: float = 0.0
+    enforced: str = "limits"
 
 
 CONFIGURATIONS = {
@@ -120,7 +124,6 @@ PartitionName=east Nodes=node[9-16] PriorityTier=2 MaxTime=INFINITE State=UP
     "limits": Configuration(
         seed=12,
         options="""\
-AccountingStorageEnforce=limits
 PriorityWeightAge=1000
 PriorityWeightJobSize=500
 PriorityWeightPartition=400
@@ -149,6 +152,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         failing=0.25,
     ),
 }
+CONFIGURATIONS["unenforced"] = CONFIGURATIONS["fair"]._replace(enforced="none")
 
 
 def unit_of(draw: random.Random, config: Configuration, number: int) -> Iterator[Submission]:
@@ -217,7 +221,7 @@ def main() -> None:
     name, out = sys.argv[1], sys.argv[2]
     config = CONFIGURATIONS[name]
     if out == "--options":
-        print(COMMON + config.options, end="")
+        print(COMMON.format(enforced=config.enforced) + config.options, end="")
         return
     folder, draw = Path(out), random.Random(config.seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -226,13 +230,16 @@ def main() -> None:
     since_s = time.time() - 1
     watch = Watch(name == "maintenance")
     play(jobs, draw, watch)
-    export_jobs(folder / "jobs.txt", since_s)
+    jobs_file = folder / "jobs.txt"
+    export_jobs(jobs_file, since_s)
+    (folder / "jobs.txt.gz").write_bytes(gzip.compress(jobs_file.read_bytes(), mtime=0))
+    jobs_file.unlink()
     for command in (*EXPORT_RULES, EXPORT_PARTITIONS):
         file = command.rpartition("> ")[2]
         record(command, since_s, str((folder / file).resolve()), file)
     settings = (folder / "config.txt").read_text().splitlines(keepends=True)
     (folder / "config.txt").write_text("".join(s for s in settings if s.startswith(SETTINGS)))
-    (folder / "samples.txt.gz").write_bytes(gzip.compress("".join(watch.samples).encode()))
+    (folder / "samples.txt.gz").write_bytes(gzip.compress("".join(watch.samples).encode(), mtime=0))
 
 
 if __name__ == "__main__":

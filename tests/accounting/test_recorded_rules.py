@@ -13,7 +13,7 @@ import pytest
 
 from rebat.policies.formula import COLUMNS, formula_of
 from rebat.policies.limits import read_limits
-from rebat.records.queues import read_partitions
+from rebat.records.queues import read_queues
 from tests.support.slurm_rules import (
     CONFIGURATIONS,
     N_NODES,
@@ -38,9 +38,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def weights_of(name: str) -> dict[str, float]:
     """Return the weights of partitions, divided by the largest weight."""
-    rows = read_partitions(folder_of(name) / "partitions.txt")
-    most = max(row.fields.get("weight", 1) for row in rows)
-    return {row.name: row.fields.get("weight", 1) / most for row in rows}
+    rows = read_queues(folder_of(name) / "partitions.txt")
+    most = max(row.get("weight", 1) for row in rows.values())
+    return {partition: row.get("weight", 1) / most for partition, row in rows.items()}
 
 
 def test_priorities(name: str) -> None:

@@ -18,7 +18,7 @@ from rebat.policies.shares import Shares
 from rebat.records.slurm_rules import SlurmRules, read_rules
 from tests.support.recordings import DATA
 
-CONFIGURATIONS = ("fair", "limits", "maintenance")
+CONFIGURATIONS = ("unenforced", "fair", "limits", "maintenance")
 RULES = ("config.txt", "associations.txt", "reservations.txt")
 N_NODES = 16
 
@@ -109,9 +109,9 @@ def computed_s(name: str, sample: Sample) -> int | None:
     for row in sample.priorities:
         if 0 < row.age < weight:
             eligible_s = int(jobs_of(name)[row.job]["Eligible"])
-            low = max(low, eligible_s + row.age / weight * longest_s)
-            high = min(high, eligible_s + (row.age + 1) / weight * longest_s)
-    return math.ceil(low) if low < high < math.inf else None
+            low = max(low, eligible_s + (row.age - 0.5) / weight * longest_s)
+            high = min(high, eligible_s + (row.age + 0.5) / weight * longest_s)
+    return math.ceil(low) if math.ceil(low) <= high < math.inf else None
 
 
 def shares_at(name: str, at_s: float) -> Shares:
