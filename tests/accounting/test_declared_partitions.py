@@ -26,7 +26,7 @@ SLURM = """PartitionName=short
    PriorityJobFactor=1 PriorityTier=5 RootOnly=NO ReqResv=NO OverSubscribe=NO
    State=UP TotalCPUs=16 TotalNodes=4 SelectTypeParameters=NONE
 
-PartitionName=all DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=UNLIMITED Nodes=ALL PriorityJobFactor=9
+PartitionName=all MaxNodes=UNLIMITED MaxTime=UNLIMITED Nodes=ALL PriorityJobFactor=9
 PartitionName=empty Nodes=(null) MaxTime=INFINITE
 """
 PBS = """Queue: workq
