@@ -74,6 +74,18 @@ def test_weights_of_priorities_become_an_order(tmp_path: Path) -> None:
     assert rules(tmp_path, basic).options == {}
 
 
+def test_weights_of_sprio_become_an_order(tmp_path: Path) -> None:
+    text = (
+        "          JOBID PARTITION   PRIORITY       SITE        AGE  FAIRSHARE    JOBSIZE\n"
+        "        Weights                               1       1000       5000          0\n"
+    )
+    assert rules(tmp_path, text).options["order"] == (
+        "multifactor:age=1000,fairshare=5000,max_age=604800"
+    )
+    with pytest.raises(InputError, match="contains no weights"):
+        rules(tmp_path, text.replace("Weights", "123"))
+
+
 def test_associations_become_shares_and_limits(tmp_path: Path) -> None:
     read = rules(tmp_path, ASSOCIATIONS)
     shares = "root=1+phys=60(optics=2(ann=1)+bo=1)+chem=40(carla=1)"

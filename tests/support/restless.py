@@ -157,6 +157,10 @@ def random_point(rng: random.Random, n_nodes: int) -> Point:
         except RebatError:
             # no effect here, or not on a torus
             assert option not in fields(CommonOptions) or option in NOT_ALWAYS
+    if new.partitions and new.planning.malleability is not None:
+        # Random moves into other partitions would make the numbers of free nodes wrong, and jobs
+        # would grow and shrink without end.
+        new = changed(new, {"partitions": ""})
     # A partition may be too small to spare a node.
     spares = new.partitions and new.effective.get("spares")
     return changed(new, {"spares": 0}) if spares else new

@@ -86,6 +86,16 @@ def samples_of(name: str) -> list[Sample]:
         return [*_samples(file.read().splitlines(), jobs_of(name))]
 
 
+ANNOUNCED = "announced"
+
+
+def announced_s(name: str) -> float:
+    """Return the time at which the maintenance of a record was announced."""
+    with gzip.open(folder_of(name) / "samples.txt.gz", "rt") as file:
+        (row,) = (line.split() for line in file if line.strip().endswith(ANNOUNCED))
+    return float(row[1])
+
+
 def _samples(lines: list[str], jobs: Rows) -> Iterator[Sample]:
     rows: dict[str, list[list[str]]] = {}
     command, time_s = "", 0.0
@@ -95,6 +105,8 @@ def _samples(lines: list[str], jobs: Rows) -> Iterator[Sample]:
                 yield _sample(time_s, rows, jobs)
                 rows = {}
             _, at, command = line.split()
+            if command == ANNOUNCED:
+                continue
             time_s = time_s if rows else float(at)
             rows[command] = []
         elif line:

@@ -10,23 +10,31 @@ Source: Slurm, "Advanced Resource Reservation Guide" (flags MAINT and DAILY, opt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Changes, PlannedStarts, Proposal, Reject, View, Wake
+from rebat.contract import Changes, PlannedStarts, Proposal, View, Wake
 from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, parse_duration, to_us
 from rebat.policies.composition import Planning
-from rebat.policies.queue_order import LONGEST_US
+from rebat.policies.queue_order import planned_us
+
+Mask = npt.NDArray[np.bool_]
+Numbered = Callable[[NodeSet], NodeSet]
+
+
+def same(nodes: NodeSet) -> NodeSet:
+    """Return nodes unchanged."""
+    return nodes
+
 
 ANNOUNCED = "announced"
 """The option's value if windows are only announced during the run."""
@@ -159,7 +167,7 @@ class Windows:
         assert self._view is not None
         return self._view.job(attempt.job_id).traits.user in window.users
 
-    def closed_mask(self, attempt: Attempt, duration_us: int) -> npt.NDArray[np.bool_] | None:
+    def closed_mask(self, attempt: Attempt, duration_us: int) -> Mask | None:
         """Return a mask of the nodes on which an attempt cannot start now, or None."""
         view, mask = self._view, None
         assert view is not None
@@ -171,21 +179,26 @@ class Windows:
                 window.nodes.put(mask, True)
         return mask
 
-    def never(self, attempt: Attempt) -> str:
-        """Return why a job fits between no two windows of a reservation, or an empty text."""
-        assert self._view is not None
-        duration_us = min(attempt.walltime_us, LONGEST_US)
+    def never(self, attempt: Attempt, usable: Mask, numbered: Numbered = same) -> str:
+        """Return why a job fits between no two windows of a reservation, or an empty text.
+
+        ``usable`` is a mask of the nodes that the job may use. ``numbered`` returns nodes of the
+        machine in the numbers of this mask.
+        """
+        duration_us, left, names = planned_us(attempt.walltime_us), usable.copy(), []
+        window = Window(NodeSet.of(()), 0, 0, frozenset())
         for row in self._rows:
-            window = Window(row.nodes, 0, 0, row.users)
-            others = self._view.n_nodes - row.nodes.size
-            blocks = row.blocks(duration_us) and others < attempt.n_nodes
-            if blocks and not self.opens(window, attempt):
-                return f"its walltime fits between no two windows of reservation {row.name}"
+            closed = not self.opens(window._replace(users=row.users), attempt)
+            if row.blocks(duration_us) and closed:
+                numbered(row.nodes).put(left, False)
+                names.append(row.name)
+        if names and int(left.sum()) < attempt.n_nodes <= int(usable.sum()):
+            return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
         return ""
 
 
 class Reserving(Planning):
-    """A planning that plans again when a window ends, and rejects jobs that fit in no gap."""
+    """A planning that plans again when a window ends."""
 
     def __init__(self, planning: Planning, windows: Windows) -> None:
         self._planning, self._windows = planning, windows
@@ -194,14 +207,7 @@ class Reserving(Planning):
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Yield the proposals of the planning, and a wake at the end of the next window."""
         self._windows.open(view)
-        allowed: dict[str, list[Attempt]] = {"arrived": [], "resubmitted": []}
-        for name, attempts in allowed.items():
-            for attempt in getattr(changes, name):
-                if reason := self._windows.never(attempt):
-                    yield Reject(attempt.id, reason)
-                else:
-                    attempts.append(attempt)
-        yield from self._planning.plan(view, msgspec.structs.replace(changes, **allowed))
+        yield from self._planning.plan(view, changes)
         ends = [window.end_us for window in self._windows.current(view.now_us)]
         next_us = min((end_us for end_us in ends if end_us < FOREVER_US), default=0)
         if next_us > self._wake_us and view.queue:

@@ -57,6 +57,8 @@ class SlurmRules(NamedTuple):
 def read_rules(paths: Iterable[Path], zone: tzinfo) -> SlurmRules:
     """Read files with the rules of a Slurm cluster, in any order.
 
+    The weights of priorities may also be the output of ``sprio -w``.
+
     Raises
     ------
     InputError
@@ -75,6 +77,8 @@ def read_rules(paths: Iterable[Path], zone: tzinfo) -> SlurmRules:
             settings = dict(_settings(lines))
             options |= _order(settings, notes)
             enforces = enforces and _enforces_limits(settings)
+        elif {"PRIORITY", "PARTITION"} <= {*first.split()} and len(lines) > 1:
+            options |= _order(_weights(first, lines[1], str(path)), notes)
         elif {"account", "user", "share"} <= {*names}:
             options |= _associations([*_rows(lines, names)], str(path), notes)
         elif {"name", "nodenames"} <= {*names} or {"name", "nodename"} <= {*names}:
@@ -98,6 +102,16 @@ def _enforces_limits(settings: Mapping[str, str]) -> bool:
     """Return whether Slurm enforces limits of associations, or does not state it."""
     words = {*settings.get("accountingstorageenforce", "limits").lower().split(",")}
     return bool(words & {"limits", "safe"})
+
+
+def _weights(names: str, weights: str, where: str) -> dict[str, str]:
+    """Return the settings in the output of ``sprio -w``: the factors, and their weights."""
+    values = weights.split()
+    if values[:1] != ["Weights"]:
+        raise InputError("contains no weights", f"{where}:2", "the output of 'sprio -w'")
+    factors = names.split()[-len(values[1:]) :]
+    settings = {f"priorityweight{n.lower()}": v for n, v in zip(factors, values[1:], strict=True)}
+    return {"prioritytype": "multifactor", **settings}
 
 
 def _rows(lines: Sequence[str], names: list[str]) -> Iterator[dict[str, str]]:

@@ -24,7 +24,7 @@ from rebat.policies.context import Context
 from rebat.policies.partitions import Partition
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Window, Windows
+from rebat.policies.windows import Numbered, Window, Windows, same
 
 Counts = npt.NDArray[np.int64]
 """A number of nodes of each cell."""
@@ -77,7 +77,7 @@ class CellPlan(PlanBook[Counts]):
         rows: Sequence[tuple[Partition, NodeSet]],
         of: Callable[[Attempt], Partition],
         windows: Windows | None = None,
-        numbered: Callable[[NodeSet], NodeSet] = lambda nodes: nodes,
+        numbered: Numbered = same,
     ) -> None:
         super().__init__()
         self._machine, self._of, self._rows = machine, of, rows
@@ -118,6 +118,13 @@ class CellPlan(PlanBook[Counts]):
             self._holds[attempt_id] = held, end_us
             self._base.change(self._now_us, end_us, held, -1)
         self._reserved.clear()
+
+    def never(self, attempt: Attempt) -> str:
+        """Return why the reservations of nodes let an attempt never start, or an empty text."""
+        if self._windows is None:
+            return ""
+        usable = np.isin(self._cell_of, self._cells[self._of(attempt).name])
+        return self._windows.never(attempt, usable, self._numbered)
 
     def renewed(self) -> bool:
         """Read the reservations of nodes. Return whether they changed, so that a rebuild is due."""

@@ -93,7 +93,9 @@ class Fifo(Planning):
                 else ""
                 for place in places
             ]
-            if reason := limit.exceeded(attempt.n_nodes) or (all(refused) and refused[0]):
+            never = [self._never(view, attempt, place) for place in places]
+            reason = limit.exceeded(attempt.n_nodes) or (all(refused) and refused[0])
+            if reason := reason or (all(never) and never[0]):
                 yield Reject(attempt.id, reason)
             else:
                 key = self._key(view, attempt)
@@ -105,6 +107,11 @@ class Fifo(Planning):
             if victims:
                 yield from victims
                 return  # the session calls plan again when the victims have released their nodes
+
+    def _never(self, view: View, attempt: Attempt, place: Partition) -> str:
+        """Return why reservations of nodes let an attempt never start, or an empty text."""
+        windows = self._context.windows
+        return windows.never(attempt, place.nodes.mask(view.n_nodes)) if windows else ""
 
     def _key(self, view: View, attempt: Attempt) -> Key:
         place = self._where(view, attempt.job_id)[0]

@@ -234,9 +234,12 @@ class ListScheduling(Planning):
 
         Return the update that the plan needs.
         """
-        upkeep, queue = Upkeep.APPEND, self._queue
+        upkeep, queue, plan = Upkeep.APPEND, self._queue, self._plan
         for attempt in (*changes.arrived, *changes.resubmitted):
-            if reason := SizeLimit(view.n_nodes).exceeded(attempt.n_nodes):
+            reason = SizeLimit(view.n_nodes).exceeded(attempt.n_nodes)
+            if not reason and isinstance(plan, CellPlan):
+                reason = plan.never(attempt)
+            if reason:
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt, self._length_us(view, attempt)) < len(queue) - 1:
                 upkeep = Upkeep.REBUILD  # the new attempt precedes planned attempts
