@@ -193,7 +193,7 @@ start() {
 
 wait_until_idle() {
     local until=$((SECONDS + patience_s))
-    while [ "$(sinfo --noheader --Node --format=%T 2> /dev/null | grep -c '^idle$')" != "$nodes" ]; do
+    while [ "$(sinfo --noheader --Node --format='%N %T' 2> /dev/null | sort -u | grep -c ' idle$')" != "$nodes" ]; do
         [ $SECONDS -lt $until ] || refuse "the nodes are not idle after $patience_s s"
         sleep 0.2
     done

@@ -19,16 +19,13 @@ takes about 18 minutes. tests/accounting/test_recorded_eligible.py uses two of t
 
 from __future__ import annotations
 
-import math
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from rebat.records.sacct import EXPORT
+from slurm_load import N_NODES, USERS, Submission, export_jobs, planned, play, shape
 
 OPTIONS = """\
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1
@@ -40,7 +37,6 @@ PriorityCalcPeriod=1
 the longest time is first in the queue. Slurm computes the priorities once a minute.
 """
 
-N_NODES = 16
 SUBMISSION_S = 900.0
 LOAD = 1.0
 """Node time of the jobs, divided by the node time of the machine during the submissions."""
@@ -50,36 +46,6 @@ N_BURSTS = 3
 
 KINDS = {"plain": 62, "after": 13, "begin": 11, "held": 10, "array": 4}
 """Weights of the kinds of units. A unit is a job, an array, or a job and two that depend on it."""
-
-SIZES = {1: 50, 2: 25, 4: 16, 8: 7, 12: 2}
-USERS = ("u1", "u2", "u3", "u4")
-
-
-class Submission(NamedTuple):
-    """A command sbatch. It depends on the ``after`` submissions before it."""
-
-    time_s: float
-    user: str
-    nodes: int
-    run_s: int
-    name: str
-    options: tuple[str, ...] = ()
-    n_tasks: int = 1
-    after: int = 0
-    held_s: float = 0.0
-
-    @property
-    def work(self) -> int:
-        """Node time in seconds."""
-        return self.nodes * self.run_s * self.n_tasks
-
-
-def plan(draw: random.Random) -> list[Submission]:
-    """Return submissions in the order of their times."""
-    units = list[list[Submission]]()
-    while sum(job.work for unit in units for job in unit) < LOAD * N_NODES * SUBMISSION_S:
-        units.append(list(unit_of(draw, len(units))))
-    return [job for unit in sorted(units, key=lambda unit: unit[0].time_s) for job in unit]
 
 
 def unit_of(draw: random.Random, number: int) -> Iterator[Submission]:
@@ -108,66 +74,16 @@ def unit_of(draw: random.Random, number: int) -> Iterator[Submission]:
             yield job
 
 
-def shape(draw: random.Random) -> tuple[int, int]:
-    """Return a number of nodes and a run time in seconds."""
-    nodes = draw.choices([*SIZES], [*SIZES.values()])[0]
-    return nodes, min(max(round(draw.lognormvariate(math.log(16), 0.6)), 5), 75)
-
-
-def slurm(*command: str) -> str:
-    """Run a command of Slurm, and return its output."""
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"record-eligible: {' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout.strip()
-
-
-def submit(job: Submission, earlier: list[str], draw: random.Random) -> str:
-    """Submit a job, and return its id."""
-    name, options = job.name, list(job.options)
-    if job.after:
-        before = earlier[-job.after :]
-        name = f"after {' '.join(before)}"
-        options.append(f"--dependency={draw.choice(('afterok', 'afterany'))}:{':'.join(before)}")
-    limit = math.ceil(job.run_s * draw.uniform(1.2, 4) / 60)
-    return slurm(
-        "sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", f"--uid={job.user}",
-        f"--nodes={job.nodes}", f"--time={limit}", f"--job-name={name}", *options,
-        "--wrap", f"sleep {job.run_s}",
-    )  # fmt: skip
-
-
-def play(jobs: list[Submission], draw: random.Random) -> None:
-    """Submit the jobs at their times, release held jobs, and wait until all jobs have ended."""
-    begin_s = time.monotonic()
-    ids = list[str]()
-    releases = list[tuple[float, str]]()
-    while len(ids) < len(jobs) or releases:
-        now_s = time.monotonic() - begin_s
-        while len(ids) < len(jobs) and jobs[len(ids)].time_s <= now_s:
-            job = jobs[len(ids)]
-            ids.append(submit(job, ids, draw))
-            if job.held_s:
-                releases.append((job.time_s + job.held_s, ids[-1]))
-        for release in [release for release in releases if release[0] <= now_s]:
-            slurm("scontrol", "release", release[1])
-            releases.remove(release)
-        time.sleep(0.1)
-    while slurm("squeue", "--noheader"):
-        time.sleep(1)
-    time.sleep(10)  # Slurm updates the database some seconds later.
-
-
 def main() -> None:
     """Print the options of Slurm, or record jobs."""
     if sys.argv[1:] == ["--options"]:
         print(OPTIONS, end="")
         return
-    out, draw = Path(sys.argv[1]).resolve(), random.Random(2)
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - 1))
-    play(plan(draw), draw)
-    text = EXPORT.replace("2024-01-01", since).replace("jobs.txt", f"'{out}'")
-    subprocess.run(["bash", "-c", text], check=True)
+    out, draw = Path(sys.argv[1]), random.Random(2)
+    since_s = time.time() - 1
+    jobs = planned(lambda number: unit_of(draw, number), LOAD * N_NODES * SUBMISSION_S)
+    play(jobs, draw)
+    export_jobs(out, since_s)
 
 
 if __name__ == "__main__":

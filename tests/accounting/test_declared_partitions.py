@@ -26,7 +26,7 @@ SLURM = """PartitionName=short
    PriorityJobFactor=1 PriorityTier=5 RootOnly=NO ReqResv=NO OverSubscribe=NO
    State=UP TotalCPUs=16 TotalNodes=4 SelectTypeParameters=NONE
 
-PartitionName=all DefaultTime=NONE MaxNodes=UNLIMITED MaxTime=UNLIMITED Nodes=ALL PriorityTier=1
+PartitionName=all MaxNodes=UNLIMITED MaxTime=UNLIMITED Nodes=ALL PriorityJobFactor=9
 PartitionName=empty Nodes=(null) MaxTime=INFINITE
 """
 PBS = """Queue: workq
@@ -54,7 +54,7 @@ def test_partitions_of_slurm(tmp_path: Path) -> None:
             "nodes": "n[1-3,7]", "tier": 5, "max_nodes": 4, "max_time": "93600s",
             "default_time": "30min",
         },
-        "all": {"nodes": "ALL"},
+        "all": {"nodes": "ALL", "weight": 9},
         "empty": {},
     }  # fmt: skip
 

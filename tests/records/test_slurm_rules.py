@@ -98,6 +98,20 @@ def test_associations_become_shares_and_limits(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("enforced", "has_limits"),
+    [("associations,limits", True), ("associations,limits,qos,safe", True), ("none", False)],
+)
+def test_limits_count_only_if_slurm_enforces_them(
+    tmp_path: Path, enforced: str, has_limits: bool
+) -> None:
+    config = f"{CONFIG}AccountingStorageEnforce = {enforced}\n"
+    for texts in ((config, ASSOCIATIONS), (ASSOCIATIONS, config)):
+        slurm = rules(tmp_path, *texts)
+        assert ("limits" in slurm.options) == has_limits
+        assert any("AccountingStorageEnforce" in note for note in slurm.notes) != has_limits
+
+
 def test_reservations_have_nodes_and_unix_times(tmp_path: Path) -> None:
     (row,) = rules(tmp_path, RESERVATIONS).reservations
     assert row == ("maint", "n[013-014]", 1000000100.0, 1000003700.0)

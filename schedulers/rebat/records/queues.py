@@ -64,6 +64,9 @@ def _slurm(fields: dict[str, str]) -> dict[str, Any]:
     tier = fields.get("PriorityTier", "1")
     if tier.isdecimal() and tier != "1":
         row["tier"] = int(tier)
+    weight = fields.get("PriorityJobFactor", "1")
+    if weight.isdecimal() and int(weight) > 1:
+        row["weight"] = int(weight)
     most = fields.get("MaxNodes", "")
     if most.isdecimal() and int(most):
         row["max_nodes"] = int(most)

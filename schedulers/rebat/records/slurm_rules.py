@@ -67,13 +67,16 @@ def read_rules(paths: Iterable[Path], zone: tzinfo) -> SlurmRules:
     options: dict[str, str] = {}
     reservations: list[RecordedReservation] = []
     notes: list[str] = []
+    enforces = True
     for path in paths:
         with opened(path) as text:
             lines = text.read().splitlines()
         first = next((line for line in lines if line.strip()), "")
         names = [name.strip().lower().replace(" ", "") for name in first.split("|")]
         if first.startswith(_HEAD):
-            options |= _order(dict(_settings(lines)), notes)
+            settings = dict(_settings(lines))
+            options |= _order(settings, notes)
+            enforces = enforces and _enforces_limits(settings)
         elif {"PRIORITY", "PARTITION"} <= {*first.split()} and len(lines) > 1:
             options |= _order(_weights(first, lines[1], str(path)), notes)
         elif {"account", "user", "share"} <= {*names}:
@@ -83,6 +86,9 @@ def read_rules(paths: Iterable[Path], zone: tzinfo) -> SlurmRules:
         else:
             expected = f"the output of one of: {'; '.join(EXPORT_RULES)}"
             raise InputError("contains no rules of Slurm", str(path), expected)
+    if "limits" in options and not enforces:
+        del options["limits"]
+        notes.append("limits that Slurm does not enforce (AccountingStorageEnforce): ignored")
     return SlurmRules(options, reservations, notes)
 
 
@@ -90,6 +96,12 @@ def _settings(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         if match := _SETTING.match(line.strip()):
             yield match[1].lower(), match[2]
+
+
+def _enforces_limits(settings: Mapping[str, str]) -> bool:
+    """Return whether Slurm enforces limits of associations, or does not state it."""
+    words = {*settings.get("accountingstorageenforce", "limits").lower().split(",")}
+    return bool(words & {"limits", "safe"})
 
 
 def _weights(names: str, weights: str, where: str) -> dict[str, str]:
