@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rebat.kernels.counts import NEVER, split
 from rebat.kernels.jit import kernel
 
@@ -80,3 +82,45 @@ def fit(
             left -= out[c]
         return int(t[i])
     return NEVER
+
+
+@kernel
+def place(
+    t: Any, f: Any, n: int, size: Any, duration: Any, longest: Any, part: Any, kind: Any,
+    cells: Any, n_cells: Any, closed: Any, n_closed: Any, depth: int, first: bool, now: int,
+    start: Any, out: Any,
+) -> int:  # fmt: skip
+    """Make first-fit reservations for several jobs, in order. Return the new ``n``.
+
+    Parameters
+    ----------
+    size, duration, longest : int64 arrays, shape (q,)
+        See `fit`. The profile needs space for ``2 q`` more steps.
+    part, kind : int64 arrays, shape (q,)
+        The partition of each job, and the kind of jobs by the cells that are closed to them.
+    cells, n_cells : int64 arrays, shapes (p, c) and (p,)
+        The cells of each partition, and their number.
+    closed, n_closed : int64 arrays, shapes (k, w, 3) and (k,)
+        For each kind of jobs, the closed cells (see `fit`), and their number.
+    depth : int
+        Number of jobs of each partition that may start later than now, or -1 for all jobs.
+    first : bool
+        Whether jobs that can start now also count for the depth.
+    start : int64 array, shape (q,)
+        Receives the start of each job, or NEVER.
+    out : int64 array, shape (q, c)
+        Receives the nodes of each cell.
+    """
+    made = np.zeros(n_cells.shape[0], dtype=np.int64)
+    for at in range(size.shape[0]):
+        p, k = part[at], kind[at]
+        latest = NEVER - 1 if depth < 0 or made[p] < depth else now
+        start[at] = fit(
+            t, f, n, size[at], duration[at], longest[at], cells[p, : n_cells[p]],
+            closed[k, : n_closed[k]], latest, out[at],
+        )  # fmt: skip
+        if start[at] < NEVER:
+            n = change(t, f, n, start[at], start[at] + duration[at], out[at], -1)
+        if first or now < start[at] < NEVER:
+            made[p] += 1
+    return n

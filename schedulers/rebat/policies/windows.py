@@ -39,7 +39,7 @@ def same(nodes: NodeSet) -> NodeSet:
 ANNOUNCED = "announced"
 """The option's value if windows are only announced during the run."""
 
-AHEAD = 64
+AHEAD = 8
 """Number of future windows of a repeated reservation that a plan considers."""
 
 EXPECTED = (

@@ -38,11 +38,17 @@ class CellProfile:
         self.f = np.tile(free, (64, 1))
         self.n = 1
 
+    def room_for(self, intervals: int) -> None:
+        """Enlarge the arrays for changes in more intervals."""
+        need = self.n + 2 * intervals
+        if need > len(self.t):
+            more = 2 * need - len(self.t)
+            self.t = np.concatenate([self.t, np.zeros(more, dtype=np.int64)])
+            self.f = np.concatenate([self.f, np.zeros((more, self.f.shape[1]), dtype=np.int64)])
+
     def change(self, start_us: int, end_us: int, nodes: Counts, sign: int) -> None:
         """Add or remove free nodes in an interval."""
-        if self.n + 2 > len(self.t):
-            self.t = np.concatenate([self.t, np.zeros_like(self.t)])
-            self.f = np.concatenate([self.f, np.zeros_like(self.f)])
+        self.room_for(1)
         self.n = cells.change(self.t, self.f, self.n, start_us, end_us, nodes, sign)
 
     def copy_from(self, other: CellProfile) -> None:
@@ -84,6 +90,8 @@ class CellPlan(PlanBook[Counts]):
         self._windows, self._numbered = windows, numbered
         self._current: list[Window] = []
         self._closed: list[tuple[Window, Counts]] = []
+        self._kinds: dict[tuple[bool, ...], int] = {}
+        self._closed_to: list[npt.NDArray[np.int64]] = []
         self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
         self._nodes: dict[str, NodeSet] = {}
         self._reserved: dict[str, Counts] = {}
@@ -109,6 +117,7 @@ class CellPlan(PlanBook[Counts]):
             (window, np.flatnonzero(kinds[len(self._rows) + i]).astype(np.int64))
             for i, (window, _) in enumerate(windows)
         ]
+        self._kinds, self._closed_to = {}, []
         self._base, self._plan = CellProfile(self._sizes), CellProfile(self._sizes)
         down = self._count(np.flatnonzero(self._down))
         self._base.change(self._now_us, FOREVER_US, down, -1)
@@ -235,38 +244,46 @@ class CellPlan(PlanBook[Counts]):
         for window, _ in self._closed:
             self._plan.change(max(window.end_us, self._now_us), FOREVER_US, 0 * self._sizes, 1)
 
-    def _place(self, queue: SortedQueue, first: int, last: int) -> None:
-        for at in range(first, last):
-            self._reserve(queue, at, NEVER - 1)
-
-    def _reserve(self, queue: SortedQueue, at: int, latest_us: int) -> bool:
-        """Reserve the first fit of a queue position up to a time. Return whether there is one."""
-        attempt, plan = queue.attempts[at], self._plan
-        self._queued = queue.attempts
-        size, duration = int(queue.size[at]), int(queue.duration[at])
-        longest = max(duration, planned_us(attempt.walltime_us))
-        nodes = np.zeros_like(self._sizes)
-        usable = self._cells[self._of(attempt).name]
-        start_us = cells.fit(
-            plan.t, plan.f, plan.n, size, duration, longest, usable,
-            self._closed_to(attempt), latest_us, nodes,
+    def _place(
+        self, queue: SortedQueue, begin: int, end: int, depth: int = -1, first: bool = False
+    ) -> None:
+        """Reserve the first fits of the queue positions from ``begin`` to ``end``."""
+        self._queued, attempts = queue.attempts, queue.attempts[begin:end]
+        duration, plan = queue.duration[begin:end], self._plan
+        names, longest = [*self._cells], duration
+        part = np.array([names.index(self._of(each).name) for each in attempts], dtype=np.int64)
+        kind = np.zeros(len(attempts), dtype=np.int64)
+        if self._closed:
+            walltimes = [planned_us(attempt.walltime_us) for attempt in attempts]
+            longest = np.maximum(duration, np.array(walltimes, dtype=np.int64))
+            alike = not any(window.users for window, _ in self._closed)
+            kind[:] = [self._kind_of(attempt) for attempt in (attempts[:1] if alike else attempts)]
+        nodes = np.zeros((len(attempts), len(self._sizes)), dtype=np.int64)
+        plan.room_for(len(attempts) + 1)
+        plan.n = cells.place(
+            plan.t, plan.f, plan.n, queue.size[begin:end], duration, longest, part, kind,
+            *_padded([*self._cells.values()]), *_padded(self._closed_to or [_NOTHING]),
+            depth, first, self._now_us, queue.start[begin:end], nodes,
         )  # fmt: skip
-        queue.start[at] = start_us
-        if start_us == NEVER:
-            return False
-        plan.change(start_us, start_us + duration, nodes, -1)
-        self._reserved[attempt.id] = nodes
-        return True
+        for attempt, start_us, own in zip(attempts, queue.start[begin:end], nodes, strict=True):
+            if start_us < NEVER:
+                self._reserved[attempt.id] = own
 
-    def _closed_to(self, attempt: Attempt) -> npt.NDArray[np.int64]:
-        """Return the cells that an attempt may not use in an interval: cell, begin and end."""
-        rows = [
-            (cell, window.begin_us, window.end_us)
-            for window, closed in self._closed
-            if self._windows and not self._windows.opens(window, attempt)
-            for cell in closed.tolist()
-        ]
-        return np.array(rows, dtype=np.int64).reshape(-1, 3)
+    def _kind_of(self, attempt: Attempt) -> int:
+        """Return the position of the table of cells that are closed to an attempt."""
+        windows = self._windows
+        assert windows is not None
+        opened = tuple(windows.opens(window, attempt) for window, _ in self._closed)
+        if opened not in self._kinds:
+            rows = [
+                (cell, window.begin_us, window.end_us)
+                for (window, closed), opens in zip(self._closed, opened, strict=True)
+                if not opens
+                for cell in closed.tolist()
+            ]
+            self._kinds[opened] = len(self._closed_to)
+            self._closed_to.append(np.array(rows, dtype=np.int64).reshape(-1, 3))
+        return self._kinds[opened]
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
         self._settle(queue, first)
@@ -285,19 +302,13 @@ class CellPlan(PlanBook[Counts]):
                 start_us = max(int(queue.start[at]), self._now_us)
                 end_us = int(queue.start[at] + queue.duration[at])
                 self._plan.change(start_us, end_us, nodes, 1)
-            self._reserve(queue, at, NEVER - 1)
+            self._place(queue, at, at + 1)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations in each partition."""
         self._extend()
         self._begin()
-        made = dict.fromkeys(self._cells, 0)
-        for at, attempt in enumerate(queue.attempts):
-            name = self._of(attempt).name
-            may_reserve = made[name] < depth
-            starts = self._reserve(queue, at, NEVER - 1 if may_reserve else self._now_us)
-            now = starts and queue.start[at] == self._now_us
-            made[name] += first or (starts and not now)
+        self._place(queue, 0, len(queue), depth, first)
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the lowest free nodes of each cell, for a position that is due."""
@@ -311,6 +322,19 @@ class CellPlan(PlanBook[Counts]):
         return NodeSet.of_sorted(np.sort(np.concatenate(chosen)))
 
     without_place: WithoutPlace | None = None
+
+
+_NOTHING = np.zeros((0, 3), dtype=np.int64)
+
+
+def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[Counts, Counts]:
+    """Return arrays of different lengths as one array, and their lengths."""
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    shape = (len(rows), int(lengths.max()), *rows[0].shape[1:])
+    padded = np.zeros(shape, dtype=np.int64)
+    for at, row in enumerate(rows):
+        padded[at, : len(row)] = row
+    return padded, lengths
 
 
 def with_cells(context: Context, windows: Windows) -> Context:
