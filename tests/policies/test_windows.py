@@ -170,3 +170,49 @@ def test_nothing_runs_into_announced_maintenance_under_failures(first: int) -> N
         ended = {record.attempt.job_id.partition("!")[2] for record in session.ledger.attempts}
         assert ended == {job.id for job in load.jobs}, seed
     assert n_checked
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(4))
+def test_nothing_of_other_users_runs_in_a_reservation(first: int) -> None:
+    """In random runs with failures, stealing, checkpoints, partitions and split messages."""
+    n_checked = 0
+    for seed in range(first * few(60), (first + 1) * few(60)):
+        rng = random.Random(seed)
+        n_nodes = rng.choice([4, 10])
+        nodes = NodeSet.of(rng.sample(range(n_nodes), rng.randint(1, n_nodes)))
+        length = rng.randint(1, 9)
+        every = rng.choice(["", f":every={length + rng.randint(1, 60)}"])
+        text = f"r:{nodes}:begin={rng.randint(0, 20)}:length={length}{every}:user=a"
+        while True:
+            try:
+                point = changed(random_point(rng, n_nodes), {"reservations": text})
+                break
+            except RebatError:
+                continue
+        load = workload(rng, n_nodes)
+        users = {job.id: rng.choice("ab") for job in load.jobs}
+        jobs = tuple(
+            Job(j.id, j.n_nodes, j.submit_us, j.walltime_us, j.profile,
+                j.extra | {"user": users[j.id]})
+            for j in load.jobs
+        )  # fmt: skip
+        load = Workload(load.name, n_nodes, jobs, load.profiles)
+        law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
+        session = Session(point.policy(law.nodes(n_nodes, seed)), point.session)
+        options = EngineOptions(split_instants=rng.random() < 0.5)
+        Engine(load, n_nodes=n_nodes, events=outages(rng, n_nodes), options=options).run(
+            session.handle
+        )
+        (row,) = read_reservations(text)
+        for record in session.ledger.attempts:
+            job = record.attempt.job_id.partition("!")[2]
+            if record.nodes is None or users[job] == "a" or not record.nodes.meets(nodes):
+                continue
+            planned_us = min(record.start_us + record.attempt.walltime_us, FOREVER_US)
+            (window, *_) = [*row.windows(record.start_us), None]
+            n_checked += 1
+            assert window is None or planned_us <= window.begin_us, (seed, record.attempt.id)
+        ended = {record.attempt.job_id.partition("!")[2] for record in session.ledger.attempts}
+        assert ended == {job.id for job in load.jobs}, seed
+    assert n_checked

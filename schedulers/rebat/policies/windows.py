@@ -25,7 +25,6 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, parse_duration, to_us
 from rebat.policies.composition import Planning
-from rebat.policies.queue_order import planned_us
 
 Mask = npt.NDArray[np.bool_]
 Numbered = Callable[[NodeSet], NodeSet]
@@ -179,13 +178,15 @@ class Windows:
                 window.nodes.put(mask, True)
         return mask
 
-    def never(self, attempt: Attempt, usable: Mask, numbered: Numbered = same) -> str:
+    def never(
+        self, attempt: Attempt, duration_us: int, usable: Mask, numbered: Numbered = same
+    ) -> str:
         """Return why a job fits between no two windows of a reservation, or an empty text.
 
-        ``usable`` is a mask of the nodes that the job may use. ``numbered`` returns nodes of the
-        machine in the numbers of this mask.
+        ``duration_us`` is the longest planned run time. ``usable`` is a mask of the nodes that the
+        job may use. ``numbered`` returns nodes of the machine in the numbers of this mask.
         """
-        duration_us, left, names = planned_us(attempt.walltime_us), usable.copy(), []
+        left, names = usable.copy(), []
         window = Window(NodeSet.of(()), 0, 0, frozenset())
         for row in self._rows:
             closed = not self.opens(window._replace(users=row.users), attempt)

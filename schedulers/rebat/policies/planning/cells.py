@@ -128,12 +128,13 @@ class CellPlan(PlanBook[Counts]):
             self._base.change(self._now_us, end_us, held, -1)
         self._reserved.clear()
 
-    def never(self, attempt: Attempt) -> str:
+    def never(self, attempt: Attempt, duration_us: int) -> str:
         """Return why the reservations of nodes let an attempt never start, or an empty text."""
         if self._windows is None:
             return ""
         usable = np.isin(self._cell_of, self._cells[self._of(attempt).name])
-        return self._windows.never(attempt, usable, self._numbered)
+        longest_us = max(duration_us, planned_us(attempt.walltime_us))
+        return self._windows.never(attempt, longest_us, usable, self._numbered)
 
     def renewed(self) -> bool:
         """Read the reservations of nodes. Return whether they changed, so that a rebuild is due."""

@@ -111,7 +111,8 @@ class Fifo(Planning):
     def _never(self, view: View, attempt: Attempt, place: Partition) -> str:
         """Return why reservations of nodes let an attempt never start, or an empty text."""
         windows = self._context.windows
-        return windows.never(attempt, place.nodes.mask(view.n_nodes)) if windows else ""
+        duration_us, usable = planned_us(attempt.walltime_us), place.nodes.mask(view.n_nodes)
+        return windows.never(attempt, duration_us, usable) if windows else ""
 
     def _key(self, view: View, attempt: Attempt) -> Key:
         place = self._where(view, attempt.job_id)[0]
