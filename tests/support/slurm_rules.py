@@ -288,7 +288,7 @@ def groups_at(name: str, job: Started, other: Started, limits: str) -> list[Grou
                 row.nodes
                 for row in starts_of(name)
                 if getattr(row, kind) == label and row is not other
-                and row.start_s <= at_s <= row.end_s + 1
+                and row.start_s <= at_s <= row.end_s
             ]  # fmt: skip
             groups.append(Group(kind, label, limit, len(running), sum(running)))
     return groups
@@ -335,6 +335,16 @@ def calibrated(name: str, jobs: Path, policies: Iterable[str]) -> Calibrated:
     ranked = design.nearest_first({run.configuration: run for run in runs.values()}, recorded)
     verdict = verdict_of(ranked, recorded, RecordedUse(), {}, N_NODES)
     return Calibrated(recorded, runs, {row.policy: row for row in verdict.configurations})
+
+
+def without_dependencies(jobs: Path) -> Path:
+    """Remove the dependencies and the limits of arrays from a workload."""
+    workload = json.loads(jobs.read_text())
+    for job in workload["jobs"]:
+        job.pop("dependency", None)
+        job.pop("array", None)
+    jobs.write_text(json.dumps(workload))
+    return jobs
 
 
 def longer(jobs: Path, seed: int, most_s: float) -> Path:
