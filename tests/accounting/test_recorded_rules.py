@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from tests.support.slurm_rules import (
     samples_of,
     simulated,
     starts_of,
+    usage_at,
     value_of,
     weights_of,
     without_dependencies,
@@ -106,11 +108,13 @@ HALF_LIFE_S = 240
 def test_without_enforcement_slurm_does_not_charge_the_last_minute_of_a_job() -> None:
     """Slurm has about a third of the usage, and users are in another order at times."""
     name = "unenforced"
-    usage, differences, equal = charged(name), [], []
+    usage, differences, equal, ratios = charged(name), [], [], []
     for sample in samples_of(name):
         if at_s := computed_s(name, sample):
             differences += [abs(used - sample.usages[u]) for u, used in usage[at_s].items()]
             equal.append(is_equal(name, sample, at_s))
+            ratios.append(sum(sample.usages.values()) / sum(usage_at(name, at_s).values()))
+    assert round(median(ratios), 2) == 0.31
     near = [float(np.mean(np.array(differences) <= most)) for most in (1, 10, 40)]
     assert near == pytest.approx([0.83, 0.90, 1], abs=0.01)
     assert (sum(equal), len(equal)) == (21, 39)
@@ -135,6 +139,23 @@ def test_factors_of_classic_fair_share() -> None:
             factors = factors_at(name, at_s)
             differences += [abs(factors[user] - sample.factors[user]) for user in factors]
     assert (round(float(np.median(differences)), 3), round(max(differences), 3)) == (0.012, 0.12)
+
+
+def test_usage_of_slurm_is_smaller_than_that_of_rebat() -> None:
+    """Slurm decays the usage of a period by the entire period."""
+    name, ratios = "maintenance", {}
+    for sample in samples_of(name):
+        at_s = computed_s(name, sample)
+        if at_s and at_s not in ratios and sample.time_s - at_s < 8:
+            usage = usage_at(name, at_s)
+            ratios[at_s] = sum(sample.usages.values()) / sum(usage.values())
+    assert [round(f(list(ratios.values())), 2) for f in (min, median, max)] == [0.88, 0.89, 0.92]
+
+
+def test_new_users_have_the_factor_zero() -> None:
+    for name in ("unenforced", "fair", "maintenance"):
+        factors = samples_of(name)[0].factors
+        assert {factors[user] for user in ("u1", "u2", "u3", "u4")} == {0}
 
 
 # ---- limits
@@ -203,6 +224,8 @@ def test_starts_are_in_the_order_of_the_priorities() -> None:
     name = "limits"
     pairs[name]["without limits"] = ordered_pairs(name, value_of(name, order_of(name)))
     assert pairs == PAIRS
+    value = value_of(name, order_of(name))
+    assert ordered_pairs(name, value, rules_of(name).options["limits"], busy_s=1) == (19, 21)
 
 
 PAIRS = {
