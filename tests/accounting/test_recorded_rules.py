@@ -9,28 +9,39 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
 
 from rebat.policies.formula import COLUMNS, formula_of
+from rebat.studies.calibration import design
 from rebat.workloads.machine import names_in
+from tests.support.pages import ROOT
 from tests.support.slurm_rules import (
     CONFIGURATIONS,
     N_NODES,
     PERIOD_S,
+    Calibrated,
     Sample,
     announced_s,
+    calibrated,
     computations,
     computed_s,
     factors_at,
+    imported,
     jobs_of,
+    longer,
     ordered_pairs,
     rules_of,
     samples_of,
+    simulated,
     starts_of,
+    usage_at,
     value_of,
     weights_of,
+    without_dependencies,
 )
 
 
@@ -68,7 +79,7 @@ def test_the_formula_has_the_priorities_of_slurm(name: str) -> None:
     assert (len(differences), {*differences}) == (N_PRIORITIES[name], {0})
 
 
-N_PRIORITIES = {"unenforced": 583, "limits": 387}
+N_PRIORITIES = {"unenforced": 583, "limits": 387, "maintenance": 1022}
 
 
 # ---- fair share
@@ -97,13 +108,16 @@ HALF_LIFE_S = 240
 def test_without_enforcement_slurm_does_not_charge_the_last_minute_of_a_job() -> None:
     """Slurm has about a third of the usage, and users are in another order at times."""
     name = "unenforced"
-    usage, differences, equal = charged(name), [], []
+    usage, differences, equal, ratios = charged(name), [], [], []
     for sample in samples_of(name):
         if at_s := computed_s(name, sample):
             differences += [abs(used - sample.usages[u]) for u, used in usage[at_s].items()]
             equal.append(is_equal(name, sample, at_s))
-    assert (round(float(np.median(differences)), 1), round(max(differences))) == (0.0, 0)
-    assert (sum(equal), len(equal)) == (0, 0)
+            ratios.append(sum(sample.usages.values()) / sum(usage_at(name, at_s).values()))
+    assert round(median(ratios), 2) == 0.31
+    near = [float(np.mean(np.array(differences) <= most)) for most in (1, 10, 40)]
+    assert near == pytest.approx([0.83, 0.90, 1], abs=0.01)
+    assert (sum(equal), len(equal)) == (21, 39)
 
 
 def is_equal(name: str, sample: Sample, at_s: int) -> bool:
@@ -124,7 +138,24 @@ def test_factors_of_classic_fair_share() -> None:
         if at_s := computed_s(name, sample):
             factors = factors_at(name, at_s)
             differences += [abs(factors[user] - sample.factors[user]) for user in factors]
-    assert (round(float(np.median(differences)), 3), round(max(differences), 3)) == (0, 0)
+    assert (round(float(np.median(differences)), 3), round(max(differences), 3)) == (0.012, 0.12)
+
+
+def test_usage_of_slurm_is_smaller_than_that_of_rebat() -> None:
+    """Slurm decays the usage of a period by the entire period."""
+    name, ratios = "maintenance", {}
+    for sample in samples_of(name):
+        at_s = computed_s(name, sample)
+        if at_s and at_s not in ratios and sample.time_s - at_s < 8:
+            usage = usage_at(name, at_s)
+            ratios[at_s] = sum(sample.usages.values()) / sum(usage.values())
+    assert [round(f(list(ratios.values())), 2) for f in (min, median, max)] == [0.88, 0.89, 0.92]
+
+
+def test_new_users_have_the_factor_zero() -> None:
+    for name in ("unenforced", "fair", "maintenance"):
+        factors = samples_of(name)[0].factors
+        assert {factors[user] for user in ("u1", "u2", "u3", "u4")} == {0}
 
 
 # ---- limits
@@ -150,18 +181,19 @@ def test_no_start_exceeds_a_limit() -> None:
 # ---- maintenance
 
 
-def test_jobs_that_started_before_the_announcement_continue() -> None:
-    """A job that starts later ends before the maintenance, by its walltime, or avoids its nodes."""
-    (window,) = rules_of("maintenance").reservations
-    announcement_s = announced_s("maintenance")
-    at_begin = []
-    for job in starts_of("maintenance"):
-        meets = job.start_s < window.end_s and job.start_s + 60 * job.limit_min > window.begin_s
-        nodes = {*names_in(jobs_of("maintenance")[job.id]["NodeList"])}
-        if meets and nodes & {*names_in(window.nodes)}:
-            assert job.start_s <= announcement_s
-            at_begin.append(job.end_s > window.begin_s)
-    assert (len(at_begin), sum(at_begin)) == (0, 0)
+def test_no_job_starts_that_could_still_run_in_the_maintenance() -> None:
+    """From the announcement on, jobs on its nodes end before it by their time limits."""
+    name = "maintenance"
+    (window,) = rules_of(name).reservations
+    closed = {*names_in(window.nodes)}
+    jobs = [
+        job for job in starts_of(name) if closed & {*names_in(jobs_of(name)[job.id]["NodeList"])}
+    ]
+    assert round(window.begin_s - announced_s(name)) == 299
+    before = [job for job in jobs if announced_s(name) < job.start_s < window.begin_s]
+    slack_s = min(window.begin_s - job.start_s - 60 * job.limit_min for job in before)
+    after_s = min(job.start_s - window.end_s for job in jobs if job.start_s >= window.begin_s)
+    assert (len(before), slack_s, after_s) == (44, 0, 0)
 
 
 # ---- the order of starts
@@ -192,9 +224,16 @@ def test_starts_are_in_the_order_of_the_priorities() -> None:
     name = "limits"
     pairs[name]["without limits"] = ordered_pairs(name, value_of(name, order_of(name)))
     assert pairs == PAIRS
+    value = value_of(name, order_of(name))
+    assert ordered_pairs(name, value, rules_of(name).options["limits"], busy_s=1) == (19, 21)
 
 
-PAIRS: dict[str, dict[str, tuple[int, int]]] = {}
+PAIRS = {
+    "limits": {"priorities": (87, 97), "by submission": (74, 115), "without limits": (298, 455)},
+    "maintenance": {
+        "priorities": (932, 936), "without fair share": (842, 926), "by submission": (858, 953),
+    },
+}  # fmt: skip
 
 
 def order_of(name: str) -> str:
@@ -205,3 +244,110 @@ def order_without(name: str, without: str) -> str:
     """Return the order of a record, without one factor, or another order."""
     order = order_of(name)
     return without if without.startswith("-") else re.sub(rf"\b{without or '-'}=\d+,?", "", order)
+
+
+# ---- the calibration
+
+RULED = ("easy:rules=all", "baseline:rules=all")
+NEAREST = {"fair": "easy", "limits": "easy", "maintenance": "baseline"}
+"""The nearer planning with all rules."""
+
+TITLES = {
+    "batsched-fcfs": "strict queue order",
+    "baseline": "conservative backfilling",
+    "easy": "EASY",
+    "easy:order=shortest": "EASY, shortest job first",
+    "easy:order=smallest": "EASY, smallest job first",
+    "easy:order=largest": "EASY, largest job first",
+    "greedy": "no reservations",
+    "easy:rules=all": "EASY with all rules",
+    "baseline:rules=all": "conservative backfilling with all rules",
+}
+RECORDS = ("fair", "limits", "maintenance")
+
+
+def rules_off(name: str) -> dict[str, str]:
+    """Return the nearer planning without one rule, by what is left out."""
+    options, nearest, rows = rules_of(name).options, NEAREST[name], {}
+    stated = [rule for rule in ("order", "limits") if rule in options]
+    stated += ["reservations"] if rules_of(name).reservations else []
+    for rule in stated if len(stated) > 1 else ():
+        rows[rule] = f"{nearest}:rules={'+'.join(other for other in stated if other != rule)}"
+    if "fairshare" in options["order"]:
+        order = order_without(name, "fairshare").replace(",", ":")
+        others = "+".join(other for other in stated if other != "order")
+        rules = f"rules={others}," if others else ""
+        rows["fair share"] = f"{nearest}:{rules}order_period=1min,order={order}"
+    return rows
+
+
+@pytest.fixture(scope="module")
+def calibrations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Calibrated]:
+    folder = tmp_path_factory.mktemp("rules")
+    return {
+        name: calibrated(
+            name, imported(name, folder), (*design.POLICIES, *RULED, *rules_off(name).values())
+        )
+        for name in RECORDS
+    }
+
+
+@pytest.fixture(scope="module")
+def independent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Calibrated]:
+    """The nearer planning with all rules, without dependencies and limits of arrays."""
+    folder = tmp_path_factory.mktemp("independent")
+    return {
+        name: calibrated(
+            name, without_dependencies(imported(name, folder)), [f"{NEAREST[name]}:rules=all"]
+        )
+        for name in RECORDS[1:]
+    }
+
+
+def table_of(name: str, result: Calibrated, independent: Calibrated | None) -> list[str]:
+    """Return the rows of the table in the page."""
+    best = min(design.POLICIES, key=lambda policy: result.compared[policy].distance)
+    shown = dict.fromkeys(("batsched-fcfs", "easy", "baseline", best, *RULED))
+    nearest = f"{NEAREST[name]}:rules=all"
+    title = TITLES[nearest]
+    rows = {TITLES[policy]: result.compared[policy] for policy in shown}
+    for left_out, policy in rules_off(name).items():
+        rows[f"{title}, without {LEFT_OUT[left_out]}"] = result.compared[policy]
+    if independent:
+        rows[f"{title}, without dependencies"] = independent.compared[nearest]
+    return [
+        f"| {title} | {row.distance_text} | {row.correlation:.2f} | {row.same_order:.2f} |"
+        for title, row in rows.items()
+    ]
+
+
+LEFT_OUT = {
+    "order": "priorities",
+    "limits": "limits",
+    "reservations": "the reservation",
+    "fair share": "fair share",
+}
+
+
+def test_the_page_states_these_tables(
+    calibrations: dict[str, Calibrated], independent: dict[str, Calibrated]
+) -> None:
+    page = (ROOT / "docs/how-to/calibrate.md").read_text()
+    for name in RECORDS:
+        table = "\n".join(table_of(name, calibrations[name], independent.get(name)))
+        assert table in page, f"{name}:\n{table}"
+
+
+def test_the_order_is_sensitive_to_small_changes(
+    calibrations: dict[str, Calibrated], tmp_path: Path
+) -> None:
+    """Jobs run up to 0.2 s longer. The shares are those of pairs in the same order as before."""
+    shares = {}
+    for name, result in calibrations.items():
+        policy, jobs = f"{NEAREST[name]}:rules=all", imported(name, tmp_path)
+        others = [simulated(longer(jobs, seed, 0.2), [policy])[policy] for seed in range(3)]
+        shares[name] = [round(result.order(policy, other), 2) for other in others]
+    assert shares == SHARES
+
+
+SHARES: dict[str, list[float]] = {}

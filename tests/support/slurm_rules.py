@@ -251,12 +251,19 @@ def factors_at(name: str, at_s: int) -> dict[str, float]:
     return {user: shares.factor(row, at_s * US_PER_S) for user, row in users.items()}
 
 
-def ordered_pairs(name: str, value: Value, limits: str = "") -> tuple[int, int]:
+def usage_at(name: str, at_s: int) -> dict[str, float]:
+    """Return rebat's usage of the users, in node-seconds."""
+    shares = shares_at(name, at_s)
+    users = {row["User"]: traits(row) for row in started(name).values()}
+    return {user: shares.usage_s(row, at_s * US_PER_S) for user, row in users.items()}
+
+
+def ordered_pairs(name: str, value: Value, limits: str = "", busy_s: int = 0) -> tuple[int, int]:
     """Return how many pairs of a started and a waiting job are in an order, and all such pairs.
 
     The waiting job could have started instead of the other one: it is in the same partition, needs
-    no more nodes and no more time, and does not exceed a limit. Pairs with equal values are left
-    out.
+    no more nodes and no more time, and does not exceed a limit. A job counts for limits until
+    ``busy_s`` after its end. Pairs with equal values are left out.
     """
     n_ordered = n_pairs = 0
     for job in starts_of(name):
@@ -266,18 +273,18 @@ def ordered_pairs(name: str, value: Value, limits: str = "") -> tuple[int, int]:
             fits = other.nodes <= job.nodes and other.limit_min <= job.limit_min
             if waits and fits and other.partition == job.partition:
                 values = value(job, at_s), value(other, at_s)
-                if values[0] != values[1] and not is_barred(name, other, job, limits):
+                if values[0] != values[1] and not is_barred(name, other, job, limits, busy_s):
                     n_pairs += 1
                     n_ordered += values[0] > values[1]
     return n_ordered, n_pairs
 
 
-def is_barred(name: str, job: Started, other: Started, limits: str) -> bool:
+def is_barred(name: str, job: Started, other: Started, limits: str, busy_s: int) -> bool:
     """Return whether a job could not start when another one started, because of a limit."""
-    return any(group.refuses(job.nodes) for group in groups_at(name, job, other, limits))
+    return any(group.refuses(job.nodes) for group in groups_at(name, job, other, limits, busy_s))
 
 
-def groups_at(name: str, job: Started, other: Started, limits: str) -> list[Group]:
+def groups_at(name: str, job: Started, other: Started, limits: str, busy_s: int) -> list[Group]:
     """Return what the user and the account of a job used when another job started."""
     rows = read_limits(limits)
     at_s, groups = other.start_s, []
@@ -288,7 +295,7 @@ def groups_at(name: str, job: Started, other: Started, limits: str) -> list[Grou
                 row.nodes
                 for row in starts_of(name)
                 if getattr(row, kind) == label and row is not other
-                and row.start_s <= at_s <= row.end_s + 1
+                and row.start_s <= at_s <= row.end_s + busy_s
             ]  # fmt: skip
             groups.append(Group(kind, label, limit, len(running), sum(running)))
     return groups
@@ -335,6 +342,16 @@ def calibrated(name: str, jobs: Path, policies: Iterable[str]) -> Calibrated:
     ranked = design.nearest_first({run.configuration: run for run in runs.values()}, recorded)
     verdict = verdict_of(ranked, recorded, RecordedUse(), {}, N_NODES)
     return Calibrated(recorded, runs, {row.policy: row for row in verdict.configurations})
+
+
+def without_dependencies(jobs: Path) -> Path:
+    """Remove the dependencies and the limits of arrays from a workload."""
+    workload = json.loads(jobs.read_text())
+    for job in workload["jobs"]:
+        job.pop("dependency", None)
+        job.pop("array", None)
+    jobs.write_text(json.dumps(workload))
+    return jobs
 
 
 def longer(jobs: Path, seed: int, most_s: float) -> Path:
