@@ -340,6 +340,9 @@ def test_with_all_rules_the_distance_is_smaller(calibrations: dict[str, Calibrat
         nearest = min(result.compared.values(), key=lambda row: row.distance)
         assert nearest.policy == f"{NEAREST[name]}:rules=all"
         as_near[name] = [policy for policy in design.POLICIES if result.compared[policy].as_near]
+        ruled, easy = nearest, result.compared["easy"]
+        assert ruled.same_order > easy.same_order
+        assert (ruled.correlation > easy.correlation) == (name != "fair")
     assert as_near == {"fair": [], "limits": [], "maintenance": ["batsched-fcfs"]}
     ratio = calibrations["maintenance"].compared["batsched-fcfs"].farther_text
     assert f"in the record with maintenance: {ratio.removeprefix('x ')}." in page()
