@@ -124,6 +124,8 @@ def test_the_options_are_valid(tmp_path: Path) -> None:
     preset("easy:rules=all").with_rules(read.options).make()
     with pytest.raises(InputError, match="the site states no reservations"):
         rules_of("limits+reservations", read.options)
+    with pytest.raises(InputError, match="the site states no rules"):
+        rules_of("all", {})
     with pytest.raises(InputError, match="the rules of the site are unknown"):
         preset("easy:rules=all").make()
 

@@ -31,10 +31,13 @@ def rules_of(text: str, declared: Mapping[str, Any]) -> dict[str, str]:
     {'limits': 'user:jobs=2'}
     """
     stated = stated_rules(declared)
+    if not stated:
+        expected = "a workload or site.toml that states rules"
+        raise InputError("the site states no rules", "axis rules", expected)
     names = stated if text == "all" else text.split("+")
     for name in names:
         if name not in stated:
-            expected = f"one of {', '.join(stated)}" if stated else "a site that states its rules"
+            expected = f"one of {', '.join(stated)}"
             raise InputError(f"the site states no {name}", "axis rules", expected)
     options = {
         key: str(declared[key]) for n in names for key in RULES_OF_SITE[n] if key in declared
