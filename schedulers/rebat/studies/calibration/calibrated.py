@@ -273,7 +273,10 @@ def _calibrated(
     runs |= _performed(first, simulate)
     near = design.nearest_first(runs, recorded)
     worth = without_each(near, workload)
-    more = [*design.with_fewer_nodes(near, workload, cores), *design.in_one_pool(near)]
+    more = [
+        *design.with_fewer_nodes(near, workload, cores),
+        *design.in_one_pool(near, workload, cores),
+    ]
     more += [row for row in worth.values() if row not in runs]
     runs |= _performed([*dict.fromkeys(more)], simulate)
     failed = {run.configuration.title: run.error for run in runs.values() if run.error}

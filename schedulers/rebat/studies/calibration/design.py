@@ -195,8 +195,14 @@ def on_all_nodes(
     return rows
 
 
-def in_one_pool(ranked: Sequence[tuple[CalibratedRun, Nearness]]) -> list[Configuration]:
-    """Return the nearest policies in one pool of nodes, if the record has partitions."""
+def in_one_pool(
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], workload: Workload, cores_per_node: int = 1
+) -> list[Configuration]:
+    """Return the nearest policies in one pool of nodes, if partitions make a difference."""
+    rows = partitions_in_use(workload, cores_per_node)
+    nodes = [row.nodes.size * cores_per_node for row in rows if not row.fields]
+    if len(rows) == 1 and nodes == [workload.n_nodes]:
+        return []
     return [
         msgspec.structs.replace(chosen, places="pool", spec=_with(chosen.policy, NONE))
         for chosen in _nearest(ranked)
