@@ -17,7 +17,7 @@ Configurations:
   nodes. The partitions ``west`` and ``east`` have one half each, and ``east`` has a higher tier.
 - ``unenforced``: as ``fair``, without AccountingStorageEnforce=limits.
 - ``limits``: priorities by age, size and partition, limits on the jobs of users and the nodes of
-  accounts, arrays with a limit, and dependencies on jobs of which some fail.
+  accounts, arrays with a limit, and dependencies, also on jobs that fail.
 - ``maintenance``: priorities by age and fair share (classic), dependencies, and maintenance of half
   of the nodes, announced 5 minutes before. Jobs that then still run continue to their ends.
 

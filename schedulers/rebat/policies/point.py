@@ -121,7 +121,7 @@ class CommonOptions(Options, frozen=True):
             (*QUEUE_ORDERS, *NAMED),
             "Queue order, FILE.py:FUNCTION, or a formula like 1000*age/week+10*size. The largest "
             f"value of a formula is first. Columns: {', '.join(COLUMNS)}. "
-            "multifactor:age=W,fairshare=W,size=W,partition=W has the weights of Slurm.",
+            "multifactor:age=W,fairshare=W,size=W,partition=W uses Slurm's multifactor priority.",
             OwnOrder,
             check_order,
         ),
@@ -241,7 +241,7 @@ class CommonOptions(Options, frozen=True):
         text(
             check_rules,
             "Rules of the site that apply, from the workload or site.toml: all, or order, limits "
-            "and reservations, joined by +. They replace the options of these names.",
+            "and reservations, joined by +. They replace the options with these names.",
             ("all", "order", "limits", "reservations"),
         ),
     ] = ""
@@ -252,7 +252,7 @@ class CommonOptions(Options, frozen=True):
             "Reservations of nodes, NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME], "
             "joined by +. Example: maint:0-63:begin=2d:length=8h. No other job starts on a node if "
             "it could still run in the reservation. announced: only the maintenance that "
-            "operations announce; this is the default in runs with such operations.",
+            "operations announce (default in runs with announcements).",
             (ANNOUNCED,),
         ),
     ] = ""
@@ -423,7 +423,7 @@ class Point(msgspec.Struct, frozen=True):
                 name = f"react={moving[0]}"
             elif isinstance(self.planning, ListOptions):
                 name = f"placement={self.placement.name}"
-            expected = "planning=list with placement=any or named, or fifo; jobs that do not move"
+            expected = "list with placement=any or named, or fifo; reactions that do not move jobs"
             problem = f"reservations of nodes are not possible with {name}"
             raise InputError(problem, "axis reservations", expected)
 
@@ -432,9 +432,7 @@ class Point(msgspec.Struct, frozen=True):
         names = [part.name for part in self.reactions]
         if self.common.formula and self.common.formula.varies and "preempt" in names:
             problem = "react=preempt is not possible with an order that changes over time"
-            raise InputError(
-                problem, "axis order", "an order in which two jobs do not change places"
-            )
+            raise InputError(problem, "axis order", "an order that does not change over time")
         if not self.common.limits:
             return
         resizes = self.planning.malleability is not None
@@ -442,7 +440,7 @@ class Point(msgspec.Struct, frozen=True):
         if resizes or others:
             name = f"planning={self.planning.name}" if resizes else f"react={others[0]}"
             problem = f"limits are not possible with {name}"
-            raise InputError(problem, "axis limits", "a part that respects limits, like easy")
+            raise InputError(problem, "axis limits", "another planning or reaction")
 
     def _check_partitions(self) -> None:
         """Raise InputError if the other parts do not support the partitions."""
