@@ -74,7 +74,7 @@ def test_a_barred_job_says_why_it_waits() -> None:
         return reply
 
     Engine(load, n_nodes=4).run(handle)
-    assert set(seen) == {"its start would exceed a limit: user ann runs 1 job: this is the limit"}
+    assert set(seen) == {"its start would exceed a limit: user ann runs 1 job, the limit"}
 
 
 def test_limits_are_read_or_refused() -> None:

@@ -118,7 +118,7 @@ def import_jobs(
             reject_failures(trace)
         if form == AUTO:
             form = TABLE if mapping is not None else detected(trace)
-        check_options(form, events, mapping, partitions)
+        check_options(form, events, mapping, partitions, rules)
         options |= {
             "mapping": mapping, "events": events, "strict": strict, "partitions": partitions,
             "rules": rules,

@@ -127,7 +127,7 @@ def operations(
     announced_s: Annotated[
         Seconds | None,
         "--announced",
-        "Announce each drain this duration before it begins. No job starts that would run into it.",
+        "Announce each drain this duration before its start. No job starts that would still run then.",
     ] = None,
     out: OutFile,
 ) -> None:

@@ -80,7 +80,7 @@ def check_dependencies(
     Parameters
     ----------
     conditions : dict
-        The conditions of each job that has some, by id.
+        The conditions of jobs, by id of the job.
     jobs : collection of str
         The ids of all jobs.
     """

@@ -87,7 +87,7 @@ _FACTORS = {
     "size": "{size}",
     "partition": "partition",
 }
-"""The factors of Slurm's priority/multifactor, each from 0 to 1. A weight of 0 leaves one out."""
+"""The factors of Slurm's priority/multifactor, from 0 to 1. The weight of other factors is 0."""
 
 _EXPECTED = "arithmetic of columns, like 1000*age/week + 10*size"
 _MOST_TEXT = 1000
@@ -195,7 +195,7 @@ def _postfix(node: ast.expr) -> Iterable[tuple[int, float]]:
             yield from _postfix(argument)
         yield _function(node.func.id, len(node.args)), 0.0
     else:
-        raise InputError("contains other code than arithmetic", expected=_EXPECTED)
+        raise InputError("contains code other than arithmetic", expected=_EXPECTED)
 
 
 def _number(value: object) -> float | None:
@@ -248,7 +248,7 @@ def _multifactor(text: str) -> str:
     """Return the formula of Slurm's priority/multifactor for ``multifactor:age=1000,size=10``.
 
     The priority is rounded down, as in Slurm. Options: ``max_age`` (seconds, default 7 days), and
-    ``favor_small=yes``, with which small jobs have a large size factor.
+    ``favor_small=yes``: small jobs have a large size factor.
     Source: Slurm, "Multifactor Priority Plugin", section "Job Priority Factors".
     """
     weights, options = {}, {"max_age": "604800", "favor_small": "no"}
@@ -271,4 +271,6 @@ def _multifactor(text: str) -> str:
         f"{value} * ({_FACTORS[key].format(max_age=options['max_age'], size=size)})"
         for key, value in weights.items()
     ]
-    return f"floor({' + '.join(terms)})" if terms else "0"
+    if not terms:
+        raise InputError("has no weights", expected=f"{MULTIFACTOR}:age=1000,size=10")
+    return f"floor({' + '.join(terms)})"

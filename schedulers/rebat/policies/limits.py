@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits on the running jobs of users, accounts and queues, as in Slurm.
 
-A job that would exceed a limit now is not considered by the planning: it does not start, and has no
+If a job would exceed a limit now, the planning does not see it: it does not start, and has no
 reservation. Only running jobs and held nodes count, so later jobs of other users start first.
 Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `sacctmgr`.
 """
@@ -23,7 +23,7 @@ from rebat.policies.composition import Planning
 from rebat.policies.shares import Shares
 
 KINDS = ("user", "account", "queue")
-"""Groups of jobs that a limit can have: traits of jobs. Each user, account or queue is a group."""
+"""Traits of jobs by which a limit groups jobs. Each user, account or queue is a group."""
 
 EXPECTED = "KIND[=NAME]:jobs=N:nodes=N joined by +, like user:jobs=4+account=phys:nodes=64"
 
@@ -58,7 +58,7 @@ def read_limits(text: str) -> dict[tuple[str, str], Limit]:
 
 
 class Group(msgspec.Struct):
-    """What the jobs of a user, an account or a queue hold, and its limit."""
+    """The running jobs and held nodes of a user, an account or a queue, and the limit."""
 
     kind: str
     name: str
@@ -70,7 +70,7 @@ class Group(msgspec.Struct):
         """Return why one more job of ``n_nodes`` nodes would exceed the limit, or an empty text."""
         limit = self.limit
         if limit.jobs and self.jobs + 1 > limit.jobs:
-            return f"{self.kind} {self.name} runs {counted(self.jobs, 'job')}: this is the limit"
+            return f"{self.kind} {self.name} runs {counted(self.jobs, 'job')}, the limit"
         if limit.nodes and self.nodes + n_nodes > limit.nodes:
             used = f"{self.kind} {self.name} uses {counted(self.nodes, 'node')}"
             return f"{used}, and the limit is {limit.nodes}"
@@ -78,7 +78,7 @@ class Group(msgspec.Struct):
 
 
 class Accounting(Planning):
-    """A planning that records the usage of users, and hides jobs from it that limits bar.
+    """A planning that records the usage of users, and hides jobs that limits bar from another one.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class CommonOptions(Options, frozen=True):
             (*QUEUE_ORDERS, *NAMED),
             "Queue order, FILE.py:FUNCTION, or a formula like 1000*age/week+10*size. The largest "
             f"value of a formula is first. Columns: {', '.join(COLUMNS)}. "
-            "multifactor:age=W,fairshare=W,size=W,partition=W has the weights of Slurm.",
+            "multifactor:age=W,fairshare=W,size=W,partition=W uses Slurm's multifactor priority.",
             OwnOrder,
             check_order,
         ),
@@ -241,7 +241,7 @@ class CommonOptions(Options, frozen=True):
         text(
             check_rules,
             "Rules of the site that apply, from the workload or site.toml: all, or order, limits "
-            "and reservations, joined by +. They replace the options of these names.",
+            "and reservations, joined by +. They replace the options with these names.",
             ("all", "order", "limits", "reservations"),
         ),
     ] = ""
@@ -252,7 +252,7 @@ class CommonOptions(Options, frozen=True):
             "Reservations of nodes, NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME], "
             "joined by +. Example: maint:0-63:begin=2d:length=8h. No other job starts on a node if "
             "it could still run in the reservation. announced: only the maintenance that "
-            "operations announce; this is the default in runs with such operations.",
+            "operations announce (default in runs with announcements).",
             (ANNOUNCED,),
         ),
     ] = ""
@@ -273,16 +273,6 @@ class CommonOptions(Options, frozen=True):
         if self.order in QUEUE_ORDERS or is_own(self.order):
             return None
         return formula_of(self.order)
-
-    def idle(self) -> frozenset[str]:
-        """Return the options without an effect."""
-        columns = self.formula.columns if self.formula else frozenset[str]()
-        names = {"shares", "fairshare_rule"} if "fairshare" not in columns else set()
-        if not columns & {"usage", "fairshare"}:
-            names.add("half_life")
-        if not (self.formula and self.formula.varies):
-            names.add("order_period")
-        return frozenset(names)
 
     seed: Annotated[
         int,
@@ -324,11 +314,35 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def effective(self) -> dict[str, Any]:
         """The options with an effect, by name."""
-        idle = {name for part in self.parts for name in part.idle()}
+        idle = {name for part in self.parts for name in part.idle()} | self._idle_of_orders
         names = self.values
         if not self.planning.places:
             idle.add("placement")
         return {name: value for name, value in names.items() if name not in idle}
+
+    @property
+    def formulas(self) -> list[Formula]:
+        """The formulas of the queue orders: that of the scheduler, and those of partitions."""
+        orders = [row.options.get("order", "") for row in read_partitions(self.partitions)]
+        formulas = [formula_of(order) for order in orders if order and order not in QUEUE_ORDERS]
+        return [*filter(None, [self.common.formula]), *formulas]
+
+    @property
+    def accounts_usage(self) -> bool:
+        """Whether a queue order depends on the usage of users."""
+        return any(formula.columns & {"usage", "fairshare"} for formula in self.formulas)
+
+    @property
+    def _idle_of_orders(self) -> set[str]:
+        """The options that have no effect on the queue orders."""
+        names = set()
+        if not any("fairshare" in formula.columns for formula in self.formulas):
+            names |= {"shares", "fairshare_rule"}
+        if not self.accounts_usage:
+            names.add("half_life")
+        if not any(formula.varies for formula in self.formulas):
+            names.add("order_period")
+        return names
 
     @property
     def partitions(self) -> str:
@@ -423,18 +437,16 @@ class Point(msgspec.Struct, frozen=True):
                 name = f"react={moving[0]}"
             elif isinstance(self.planning, ListOptions):
                 name = f"placement={self.placement.name}"
-            expected = "planning=list with placement=any or named, or fifo; jobs that do not move"
+            expected = "list with placement=any or named, or fifo; reactions that do not move jobs"
             problem = f"reservations of nodes are not possible with {name}"
             raise InputError(problem, "axis reservations", expected)
 
     def _check_order_and_limits(self) -> None:
         """Raise InputError if the other parts do not support the order, or limits of users."""
         names = [part.name for part in self.reactions]
-        if self.common.formula and self.common.formula.varies and "preempt" in names:
+        if any(formula.varies for formula in self.formulas) and "preempt" in names:
             problem = "react=preempt is not possible with an order that changes over time"
-            raise InputError(
-                problem, "axis order", "an order in which two jobs do not change places"
-            )
+            raise InputError(problem, "axis order", "an order that does not change over time")
         if not self.common.limits:
             return
         resizes = self.planning.malleability is not None
@@ -442,7 +454,7 @@ class Point(msgspec.Struct, frozen=True):
         if resizes or others:
             name = f"planning={self.planning.name}" if resizes else f"react={others[0]}"
             problem = f"limits are not possible with {name}"
-            raise InputError(problem, "axis limits", "a part that respects limits, like easy")
+            raise InputError(problem, "axis limits", "another planning or reaction")
 
     def _check_partitions(self) -> None:
         """Raise InputError if the other parts do not support the partitions."""
@@ -490,8 +502,7 @@ class Point(msgspec.Struct, frozen=True):
         planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)
-        columns = common.formula.columns if common.formula else frozenset[str]()
-        if common.limits or columns & {"usage", "fairshare"}:
+        if common.limits or self.accounts_usage:
             planning = Accounting(planning, shares, common.limits)
         if windows:
             planning = Reserving(planning, windows)

@@ -242,8 +242,8 @@ def bound(
 ) -> QueueOrder:
     """Return the order with its parameters, if it has any.
 
-    These are the view (for formulas), the size of the machine or of a part of it (for LJF), the
-    margin, and the seed (for RANDOM).
+    The parameters are the view (for formulas), the size of the machine or of a part of it (for
+    LJF), the margin, and the seed (for RANDOM).
     """
     bind = getattr(order, "bound", None)
     if bind is None:

@@ -42,7 +42,7 @@ def read_shares(text: str) -> dict[str, Share]:
 
 
 def _read(text: str, at: int, depth: int) -> tuple[dict[str, Share], int]:
-    """Return the rows from a position on, and the position after them."""
+    """Return the rows that begin at a position, and the position after them."""
     rows: dict[str, Share] = {}
     while True:
         end = at
@@ -80,7 +80,7 @@ class Node(msgspec.Struct):
 
 
 class Shares:
-    """The accounts and users of a machine, and what their jobs have used.
+    """The accounts and users of a machine, and their usage.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Shares:
     def user(self, traits: Traits) -> Node:
         """Return the user of a job within its account. An unknown user has one share.
 
-        Without an account, it is the first user of this name, or a new one below the root.
+        If the job has no account, return the first user of this name, or a new one below the root.
         """
         key = traits.account, traits.user
         if key not in self._users:

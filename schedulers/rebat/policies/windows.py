@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations of nodes: windows of time in which only some users, or no user, may use them.
 
-A window comes from the option ``reservations``, or from the announcement of maintenance by an
-administrator (`rebat.models.operations`). No job starts on a node if it could still run in a window
-that is closed to it. Jobs that started before an announcement continue.
+The option ``reservations`` and announcements of maintenance (`rebat.models.operations`) define
+windows. No job starts on a node if it could still run in a window that is closed to it. Jobs
+that started before an announcement continue.
 Source: Slurm, "Advanced Resource Reservation Guide" (flags MAINT and DAILY, option Users).
 """
 
@@ -36,7 +36,7 @@ def same(nodes: NodeSet) -> NodeSet:
 
 
 ANNOUNCED = "announced"
-"""The option's value if windows are only announced during the run."""
+"""Value of the option if administrators announce all windows during the run."""
 
 AHEAD = 8
 """Number of future windows of a repeated reservation that a plan considers."""

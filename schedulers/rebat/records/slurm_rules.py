@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Slurm declares about its queue: priorities, shares, limits and reservations.
+"""Rules in the configuration of Slurm: priorities, shares, limits and reservations.
 
 The files are the outputs of `EXPORT_RULES`. Sources: the manual pages *slurm.conf* and *sacctmgr*,
 and tests with Slurm 22.05.
@@ -47,7 +47,7 @@ class RecordedReservation(NamedTuple):
 
 
 class SlurmRules(NamedTuple):
-    """Options of policies that a Slurm declares, its reservations, and notes for the user."""
+    """The rules of a Slurm cluster as options of policies, its reservations, and notes."""
 
     options: dict[str, str]
     reservations: list[RecordedReservation]
@@ -202,7 +202,7 @@ def _shares(rows: Iterable[Mapping[str, str]]) -> str:
     for row in rows:
         account, user = row["account"].strip(), row["user"].strip()
         shares = row["share"].strip()
-        shares = shares if shares.isdecimal() else "1"  # parent: as its account
+        shares = shares if shares.isdecimal() else "1"  # Share=parent
         if user:
             children[account].append((user, True, shares))
         elif account != "root":
@@ -222,7 +222,7 @@ def _shares(rows: Iterable[Mapping[str, str]]) -> str:
 def _limits(rows: Sequence[Mapping[str, str]], notes: list[str]) -> str:
     """Return the limits of accounts and users, in the notation of the option ``limits``.
 
-    Without a limit of its own, a user has that of its account (``MaxJobs``).
+    A user without a limit has the limit of the account (``MaxJobs``).
     """
     of_account = {row["account"].strip(): row for row in rows if not row["user"].strip()}
     limits: dict[tuple[str, str], dict[str, int]] = {}

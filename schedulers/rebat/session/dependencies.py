@@ -48,7 +48,7 @@ class Dependencies:
         self._is_checked = False
 
     def block(self, attempt: Attempt, traits: Traits) -> None:
-        """Block a submitted job until `release` finds that all its conditions hold."""
+        """Block a submitted job. `release` queues it when all its conditions hold."""
         job_id, workload = attempt.job_id, workload_name(attempt.job_id)
         conditions = [
             Condition(kind, f"{workload}!{job}") for kind, job in conditions_of(traits.dependency)

@@ -29,8 +29,9 @@ Planning during a kill
     treat nodes held for a waiting job like a running attempt.
 
 Dependencies
-    The session itself blocks submitted jobs that depend on other jobs (`session.dependencies`). All
-    policies, and Batsim, receive these jobs or decisions about them only when they may start.
+    The session itself blocks submitted jobs that depend on other jobs (`session.dependencies`).
+    Until their conditions hold, policies do not see these jobs, and Batsim receives no decisions on
+    them.
 
 Decisions
     The policy only makes proposals. The session carries out or refuses (`contract.Refusal`) each

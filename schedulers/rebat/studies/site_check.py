@@ -15,6 +15,7 @@ from rebat.core.units import format_duration
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.models.failures.recorded import Trace
 from rebat.policies.presets import Preset, preset, scheduler
+from rebat.policies.windows import read_reservations
 from rebat.runs.staging import on_machine
 from rebat.studies.calibration.distance import read_waits
 from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
@@ -109,7 +110,11 @@ def _rules(workload: Workload, path: Path) -> str:
     rules = stated_rules_of(workload.machine)
     try:
         if rules:
-            preset("easy:rules=all").with_rules(rules)
+            point = preset("easy:rules=all").with_rules(rules).point
+            for row in read_reservations(point.common.reservations):
+                if int(row.nodes.intervals[-1, 1]) >= workload.n_nodes:
+                    problem = f"reservation {row.name} has nodes {row.nodes}"
+                    raise InputError(problem, expected=f"0 to {workload.n_nodes - 1}")
     except InputError as error:
         raise error.at(f"{path}: rules") from None
     return ", ".join(f"{key} {value[:60]}" for key, value in rules.items())

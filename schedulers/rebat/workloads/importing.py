@@ -247,11 +247,17 @@ def with_rules(workload: Workload, stated: SlurmRules, origin_s: float) -> Workl
 
 
 def check_options(
-    form: str, events: Path | None, mapping: str | None, partitions: Path | None = None
+    form: str,
+    events: Path | None,
+    mapping: str | None,
+    partitions: Path | None = None,
+    rules: Sequence[Path] = (),
 ) -> None:
     """Check that options belong to a format."""
     if mapping is not None and form != TABLE:
         raise InputError(f"has no effect with --format {form}", "--mapping", f"--format {TABLE}")
+    if rules and form != SACCT:
+        raise InputError(f"has no effect with --format {form}", "--rules", f"--format {SACCT}")
     for option, file in (("--events", events), ("--partitions", partitions)):
         if file is not None and form not in ACCOUNTING:
             expected = f"--format {' or '.join(ACCOUNTING)}"

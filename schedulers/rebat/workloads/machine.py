@@ -187,7 +187,7 @@ def stated_rules_of(machine: Mapping[str, Any] | None) -> dict[str, str]:
         if key not in names:
             raise unknown_name("field of the rules", str(key), names)
         if not isinstance(value, str):
-            raise InputError(f"is {short(str(value))}", f"rules: {key}", "an option of policies")
+            raise InputError(f"is {short(str(value))}", f"rules: {key}", "a text")
     return rules
 
 

@@ -119,8 +119,8 @@ class _Names:
     def jobs(self, name: str, at: int) -> list[int]:
         """Return the job with a name, or all tasks of the array with this name.
 
-        If the batch system used the name several times, the last use before the submission of job
-        ``at`` is meant.
+        If the batch system used the name several times, return the last one submitted before job
+        ``at``.
         """
         submit_s, plain = self._record.submit_s, _TASKS.sub("", name).removesuffix("]")
         latest_s = submit_s[self._rows[at]]
@@ -224,7 +224,7 @@ def _notes(counts: Counter[str]) -> Iterator[str]:
         ("not ok", "dependency", "of the kind afternotok: imported as afterany, because recorded "
          "jobs complete in a simulation"),
         ("form", "dependency", "left out: only after, afterok, afternotok and afterany without "
-         "minutes and alternatives are supported"),
+         "minutes or alternatives are supported"),
         ("outside", "dependency", "left out: the other job is not in the workload"),
         ("contradicted", "dependency", "left out: the job started too early for it in the record"),
         ("limit", "limit of an array", "left out: more tasks ran at the same time in the record"),

@@ -100,7 +100,7 @@ class CellPlan(PlanBook[Counts]):
         self._split([])
 
     def _split(self, windows: Sequence[tuple[Window, NodeSet]]) -> None:
-        """Divide the nodes into cells, and count the free nodes of each cell again."""
+        """Divide the nodes into cells, and recount the free nodes of each cell."""
         sets = [nodes for _, nodes in self._rows] + [nodes for _, nodes in windows]
         members = np.array([nodes.mask(self._machine.n_nodes) for nodes in sets])
         kinds, cell_of = np.unique(members, axis=1, return_inverse=True)
@@ -129,7 +129,7 @@ class CellPlan(PlanBook[Counts]):
         self._reserved.clear()
 
     def never(self, attempt: Attempt, duration_us: int) -> str:
-        """Return why the reservations of nodes let an attempt never start, or an empty text."""
+        """Return why an attempt can never start because of reservations, or an empty text."""
         if self._windows is None:
             return ""
         usable = np.isin(self._cell_of, self._cells[self._of(attempt).name])
@@ -137,7 +137,7 @@ class CellPlan(PlanBook[Counts]):
         return self._windows.never(attempt, longest_us, usable, self._numbered)
 
     def renewed(self) -> bool:
-        """Read the reservations of nodes. Return whether they changed, so that a rebuild is due."""
+        """Read the reservations of nodes. Return whether they changed (a rebuild is due)."""
         if self._windows is None:
             return False
         current = self._windows.current(self._now_us)
@@ -194,7 +194,7 @@ class CellPlan(PlanBook[Counts]):
         self._count_again(nodes)
 
     def _count_again(self, nodes: list[int]) -> None:
-        """Count the nodes of attempts again that hold some of ``nodes``, which failed or came up.
+        """Recount the nodes of attempts that hold some of ``nodes``, which failed or came up.
 
         ``under`` contains only attempts that held the nodes before: a hold can begin at this time.
         """
@@ -224,7 +224,7 @@ class CellPlan(PlanBook[Counts]):
     def _settle(self, queue: SortedQueue, last: int) -> None:
         """Adjust planned ends.
 
-        If a reservation starts before a new end, or was due but did not start, recompute them all.
+        If a reservation starts before a new end, or was due but did not start, recompute all.
         """
         overdue = self._extend()
         self._plan.forget(self._now_us)

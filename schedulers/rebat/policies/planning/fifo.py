@@ -109,7 +109,7 @@ class Fifo(Planning):
                 return  # the session calls plan again when the victims have released their nodes
 
     def _never(self, view: View, attempt: Attempt, place: Partition) -> str:
-        """Return why reservations of nodes let an attempt never start, or an empty text."""
+        """Return why an attempt can never start because of reservations, or an empty text."""
         windows = self._context.windows
         duration_us, usable = planned_us(attempt.walltime_us), place.nodes.mask(view.n_nodes)
         return windows.never(attempt, duration_us, usable) if windows else ""

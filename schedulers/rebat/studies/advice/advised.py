@@ -245,7 +245,7 @@ def assumptions(site: AdvisedSite) -> list[str]:
     model, failures = site.usual, site.options.failure_law()
     phrases = [
         "jobs are submitted at the recorded times and run as long as recorded",
-        "the scheduler has no priorities, fair share or advance reservations",
+        "priorities, limits and reservations apply only in policies with the axis rules",
         "a job that a failure interrupts is requeued at the head of the queue",
     ]
     every_job = (

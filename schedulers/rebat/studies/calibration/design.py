@@ -86,8 +86,8 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     configuration : Configuration
     waits_s : dict of str to float
         Wait of each job until its first start, in seconds. Jobs that did not start are omitted.
-        If the submission of a job is the recorded time from which it could start, the time for
-        which its dependency or array blocked it in the simulation is left out.
+        If the submission of a job is the recorded time from which it could start, the wait excludes
+        the time in which its dependency or array blocked it in the simulation.
     useful_nodes : float
         Useful node time, divided by the simulated time: the mean number of nodes with useful work.
     lost_h : dict of float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stated rules of a site explain: the distance with all of them, and without each."""
+"""Distances with all rules of a site, without each rule, and without rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def usual_policies(workload: Workload) -> tuple[str, ...]:
 
 
 def unstated(workload: Workload) -> list[str]:
-    """Return a sentence part on the rules that a workload does not state, if there are any."""
+    """Return a phrase that lists the rules that a workload does not state, if there are any."""
     stated = stated_rules(stated_rules_of(workload.machine))
     missing = [MEANINGS[name] for name in RULES_OF_SITE if name not in stated]
     return [f"{', '.join(missing)} (the workload states none)"] if missing else []
@@ -89,7 +89,7 @@ def table_of_rules(rows: Sequence[Worth]) -> Table:
         ]
         for row in rows
     ]
-    return Table("one rule after the other left out", "What the rules explain", columns, cells)
+    return Table("with and without each rule", "What the rules explain", columns, cells)
 
 
 def _title(rule: str) -> str:
