@@ -107,6 +107,9 @@ def test_names_of_orders_are_not_formulas() -> None:
     assert not any(map(is_formula, QUEUE_ORDERS))
     with pytest.raises(InputError, match="unknown order 'shortes'; did you mean shortest"):
         preset("easy:order=shortes")
+    for text in ("order=age", "partitions=a:0-3:order=wfp3"):
+        with pytest.raises(InputError, match="order that changes over time"):
+            preset(f"easy:{text},react=preempt")
     with pytest.raises(InputError, match="half_life has no effect"):
         preset("easy:order=age+size,half_life=1d")
 

@@ -145,7 +145,11 @@ def test_users_with_more_usage_wait_longer(rule: str) -> None:
     profiles = {f"d{run}": {"type": "delay", "delay": run} for *_, run in rows}
     load = Workload("w", 4, jobs, profiles)
     order = {}
-    for policy in ("easy", f"easy:order=fairshare,fairshare_rule={rule}", "easy:order=-usage"):
+    policies = (
+        f"easy:order=fairshare,fairshare_rule={rule}", "easy:order=-usage",
+        "easy:partitions=a:0-3:order=-usage,half_life=1d",
+    )  # fmt: skip
+    for policy in ("easy", *policies):
         result = simulate(load, preset(policy))
         starts = result.rows.column("first_start").tolist()
         order[policy] = dict(zip(result.rows.column("job_id"), starts, strict=True))

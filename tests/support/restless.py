@@ -152,9 +152,10 @@ def random_point(rng: random.Random, n_nodes: int) -> Point:
     """Draw any point of the design space."""
     new = any_point(planning=rng.choice([*PLANNINGS]), react=rng.choice(["requeue", "stealing"]))
     for option, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
-        if option == "partitions" and new.planning.malleability is not None:
-            # Random moves into other partitions would make the numbers of free nodes wrong, and
-            # jobs would grow and shrink without end.
+        flexible = option == "partitions" and new.planning.malleability is not None
+        if flexible or (option == "wait" and new.partitions):
+            # A random move takes a job into other partitions. There, flexible jobs would grow and
+            # shrink without end, and a paused job could need more nodes than its partition has.
             continue
         try:
             new = changed(new, {option: rng.choice(choices)})

@@ -87,7 +87,7 @@ def test_jobs_that_fail_also_fail_after_an_interruption() -> None:
     last part of a sequence can end later within its instant; the order of rows is not compared.
     """
     failed = 0
-    for seed in range(60):
+    for seed in range(90):
         case = Case(seed)
         errors = {"silent_errors": 2} if seed % 2 else {}
         profiles = {
