@@ -26,6 +26,21 @@ class Planning(Protocol):
         return {}
 
 
+class Wrapping(Planning):
+    """A planning that passes changes to another one. The other one reports its plan."""
+
+    def __init__(self, planning: Planning) -> None:
+        self._planning = planning
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of the other planning."""
+        return self._planning.planned(view)
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the reasons of the other planning."""
+        return self._planning.reasons(view)
+
+
 class Reaction(Protocol):
     """A part of a scheduler that decides on running jobs.
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from rebat.contract import Changes, PlannedStarts, Proposal, Reject, Start, View, Wake
+from rebat.contract import Changes, Proposal, Reject, Start, View, Wake
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.traits import Traits
-from rebat.policies.composition import Planning
+from rebat.policies.composition import Planning, Wrapping
 from rebat.policies.shares import Shares
 
 KINDS = ("user", "account", "queue")
@@ -66,18 +66,21 @@ class Group(msgspec.Struct):
     jobs: int = 0
     nodes: int = 0
 
-    def refuses(self, n_nodes: int) -> str:
-        """Return why one more job of ``n_nodes`` nodes would exceed the limit, or an empty text."""
-        limit = self.limit
-        if limit.jobs and self.jobs + 1 > limit.jobs:
-            return f"{self.kind} {self.name} runs {counted(self.jobs, 'job')}, the limit"
-        if limit.nodes and self.nodes + n_nodes > limit.nodes:
-            used = f"{self.kind} {self.name} uses {counted(self.nodes, 'node')}"
+    def refuses(self, n_nodes: int, starting: tuple[int, int] = (0, 0)) -> str:
+        """Return why one more job of ``n_nodes`` nodes would exceed the limit, or an empty text.
+
+        ``starting`` contains the numbers of jobs and of nodes that start now.
+        """
+        limit, jobs, nodes = self.limit, self.jobs + starting[0], self.nodes + starting[1]
+        if limit.jobs and jobs + 1 > limit.jobs:
+            return f"{self.kind} {self.name} runs {counted(jobs, 'job')}, the limit"
+        if limit.nodes and nodes + n_nodes > limit.nodes:
+            used = f"{self.kind} {self.name} uses {counted(nodes, 'node')}"
             return f"{used}, and the limit is {limit.nodes}"
         return ""
 
 
-class Accounting(Planning):
+class Accounting(Wrapping):
     """A planning that records the usage of users, and hides jobs that limits bar from another one.
 
     Parameters
@@ -91,7 +94,8 @@ class Accounting(Planning):
     """
 
     def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
-        self._planning, self._shares, self._limits = planning, shares, read_limits(limits)
+        super().__init__(planning)
+        self._shares, self._limits = shares, read_limits(limits)
         self._groups: dict[tuple[str, str], Group] = {}
         self._holding: dict[str, tuple[Traits, int]] = {}
         self._waiting: dict[str, tuple[Attempt, Traits]] = {}
@@ -191,45 +195,28 @@ class Accounting(Planning):
         The other plan does not contain the attempts that the limits then bar.
         """
         exceeded = False
-        more: dict[tuple[str, str], tuple[int, int]] = {}
+        starting: dict[tuple[str, str], tuple[int, int]] = {}
         for proposal in list(proposals):
             if isinstance(proposal, Start):
                 attempt = view.queue[proposal.attempt_id]
-                groups = [*self._groups_of(view.job(attempt.job_id).traits)]
-                exceeded = exceeded or self._exceeds(groups, attempt, more)
+                n_nodes = attempt.n_nodes
+                for group in self._groups_of(view.job(attempt.job_id).traits):
+                    jobs, nodes = starting.get((group.kind, group.name), (0, 0))
+                    exceeded = exceeded or bool(group.refuses(n_nodes, (jobs, nodes)))
+                    starting[group.kind, group.name] = jobs + 1, nodes + n_nodes
                 if exceeded:
                     continue
-                for group in groups:
-                    jobs, nodes = more.get((group.kind, group.name), (0, 0))
-                    more[group.kind, group.name] = jobs + 1, nodes + attempt.n_nodes
             elif isinstance(proposal, Reject):
                 self._waiting.pop(view.queue[proposal.attempt_id].job_id, None)
             yield proposal
         if exceeded:
             yield Wake(view.now_us, "limit")
 
-    @staticmethod
-    def _exceeds(
-        groups: Iterable[Group], attempt: Attempt, more: Mapping[tuple[str, str], tuple[int, int]]
-    ) -> bool:
-        for group in groups:
-            jobs, nodes = more.get((group.kind, group.name), (0, 0))
-            used = Group(
-                group.kind, group.name, group.limit, group.jobs + jobs, group.nodes + nodes
-            )
-            if used.refuses(attempt.n_nodes):
-                return True
-        return False
-
     # ---- the record of plans
-
-    def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of the planning."""
-        return self._planning.planned(view)
 
     def reasons(self, view: View) -> Mapping[str, str]:
         """Return the reasons of the planning, and the limits that bar attempts."""
-        reasons = dict(self._planning.reasons(view))
+        reasons = dict(super().reasons(view))
         for job_id, attempt in self._barred.items():
             groups = self._groups_of(view.job(job_id).traits)
             reason = next(filter(None, (group.refuses(attempt.n_nodes) for group in groups)), "")

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.workloads.machine import RULES_OF_SITE
+from rebat.workloads.machine import RULES_OF_SITE, stated_rules_of
 
 _FOR_FAIR_SHARE = ("shares", "fairshare_rule")
 
@@ -22,6 +22,20 @@ def check_rules(text: str) -> None:
 def stated_rules(declared: Mapping[str, Any]) -> list[str]:
     """Return the names of the rules that a site states."""
     return [name for name, options in RULES_OF_SITE.items() if declared.get(options[0])]
+
+
+def rules_in(machine: Mapping[str, Any] | None) -> list[str]:
+    """Return the names of the rules that the machine of a workload states."""
+    return stated_rules(stated_rules_of(machine))
+
+
+def without_each(names: Sequence[str]) -> dict[str, str]:
+    """Return the text of the other rules, for each rule that is left out.
+
+    >>> without_each(["order", "limits"])
+    {'order': 'limits', 'limits': 'order'}
+    """
+    return {name: "+".join(other for other in names if other != name) for name in names}
 
 
 def rules_of(text: str, declared: Mapping[str, Any]) -> dict[str, str]:

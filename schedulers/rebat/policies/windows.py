@@ -10,7 +10,7 @@ Source: Slurm, "Advanced Resource Reservation Guide" (flags MAINT and DAILY, opt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -18,13 +18,13 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Changes, PlannedStarts, Proposal, View, Wake
+from rebat.contract import Changes, Proposal, View, Wake
 from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, parse_duration, to_us
-from rebat.policies.composition import Planning
+from rebat.policies.composition import Planning, Wrapping
 
 Mask = npt.NDArray[np.bool_]
 Numbered = Callable[[NodeSet], NodeSet]
@@ -198,11 +198,12 @@ class Windows:
         return ""
 
 
-class Reserving(Planning):
+class Reserving(Wrapping):
     """A planning that plans again when a window ends."""
 
     def __init__(self, planning: Planning, windows: Windows) -> None:
-        self._planning, self._windows = planning, windows
+        super().__init__(planning)
+        self._windows = windows
         self._wake_us = 0
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
@@ -214,11 +215,3 @@ class Reserving(Planning):
         if next_us > self._wake_us and view.queue:
             self._wake_us = next_us
             yield Wake(next_us, "window")
-
-    def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of the planning."""
-        return self._planning.planned(view)
-
-    def reasons(self, view: View) -> Mapping[str, str]:
-        """Return the reasons of the planning."""
-        return self._planning.reasons(view)

@@ -9,24 +9,21 @@ results as Batsched's ``easy_bf``. When jobs arrive, ``easy_bf`` plans only the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
 
-from rebat.contract import Changes, PlannedStarts, Proposal, Reject, View
+from rebat.contract import Changes, Proposal, Reject, View
 from rebat.core.units import to_us
-from rebat.policies.composition import Planning
+from rebat.policies.composition import Planning, Wrapping
 from rebat.policies.context import Context, PlanningOptions
 from rebat.policies.partitions import PartitionsOption
 from rebat.policies.variants import choice, number
 
 
-class NeedsWalltime(Planning):
+class NeedsWalltime(Wrapping):
     """A planning that rejects jobs without a walltime and passes other jobs to another planning."""
-
-    def __init__(self, planning: Planning) -> None:
-        self._planning = planning
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Return the queued attempts to start or to reject now."""
@@ -37,14 +34,6 @@ class NeedsWalltime(Planning):
         others = msgspec.structs.replace(changes, arrived=timed)
         rejected = [Reject(attempt.id, "has no walltime") for attempt in endless]
         return [*rejected, *self._planning.plan(view, others)]
-
-    def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of the other planning."""
-        return self._planning.planned(view)
-
-    def reasons(self, view: View) -> Mapping[str, str]:
-        """Return the reasons of the other planning."""
-        return self._planning.reasons(view)
 
 
 class TimedOptions(PlanningOptions, frozen=True):

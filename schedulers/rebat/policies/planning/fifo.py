@@ -111,8 +111,10 @@ class Fifo(Planning):
     def _never(self, view: View, attempt: Attempt, place: Partition) -> str:
         """Return why an attempt can never start because of reservations, or an empty text."""
         windows = self._context.windows
-        duration_us, usable = planned_us(attempt.walltime_us), place.nodes.mask(view.n_nodes)
-        return windows.never(attempt, duration_us, usable) if windows else ""
+        if windows is None:
+            return ""
+        usable = place.nodes.mask(view.n_nodes)
+        return windows.never(attempt, planned_us(attempt.walltime_us), usable)
 
     def _key(self, view: View, attempt: Attempt) -> Key:
         place = self._where(view, attempt.job_id)[0]

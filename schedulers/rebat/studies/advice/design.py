@@ -23,7 +23,7 @@ from rebat.models.failures.statistics import Fitted, fits, samples
 from rebat.policies.parted import differ
 from rebat.policies.partitions import groups_of_partitions
 from rebat.policies.presets import preset
-from rebat.policies.site_rules import stated_rules
+from rebat.policies.site_rules import rules_in, without_each
 from rebat.report.runs_index import parsed
 from rebat.runs.scenario import CheckpointModel, Scenario, ScenarioOptions
 from rebat.runs.staging import on_machine
@@ -36,7 +36,6 @@ from rebat.workloads.checkpoint_table import (
     UsualCosts,
     with_checkpoints_of,
 )
-from rebat.workloads.machine import stated_rules_of
 from rebat.workloads.site import checkpoint_rows
 
 RULES: dict[str, str] = {
@@ -146,11 +145,9 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
         """
         own = parsed(self.policy)[1].get("rules")
         others = [with_options(policy, rules=own) if own else policy for policy in RULES]
-        stated = stated_rules(stated_rules_of(self.workload.machine))
+        stated = rules_in(self.workload.machine)
         names = stated if own == "all" else own.split("+") if own else []
-        for name in names:
-            left = "+".join(rule for rule in names if rule != name)
-            others.append(with_options(self.policy, rules=left))
+        others += [with_options(self.policy, rules=left) for left in without_each(names).values()]
         return list(dict.fromkeys([self.policy, *filter(self._supports, others)]))
 
     def _supports(self, policy: str) -> bool:

@@ -69,7 +69,7 @@ from rebat.studies.calibration.rules import (
     sentences_on_rules,
     table_of_rules,
     unstated,
-    without_each,
+    with_and_without,
 )
 from rebat.studies.losses import recorded_events, recorded_losses
 from rebat.workloads.checkpoint_table import UsualCosts, with_checkpoints_of
@@ -272,7 +272,7 @@ def _calibrated(
     simulate = partial(design.simulated, today, options.scenario(), workers)
     runs |= _performed(first, simulate)
     near = design.nearest_first(runs, recorded)
-    worth = without_each(near, workload)
+    worth = with_and_without(near, workload)
     more = [
         *design.with_fewer_nodes(near, workload, cores),
         *design.in_one_pool(near, workload, cores),
@@ -294,7 +294,7 @@ def _calibrated(
         verdict,
         unexplained=unexplained(*nearest.compared(recorded), hours_of(workload)),
         losses=losses,
-        rules=_worth(worth, dict(zip(map(_configuration_of, ranked), ranked, strict=True))),
+        rules=_worth(worth, {run.configuration: near for run, near in ranked}),
     )
     return Calibration(
         site=_site(workload, past, options, nearest, checkpoints),
@@ -306,19 +306,15 @@ def _calibrated(
     )
 
 
-def _configuration_of(ranked: tuple[CalibratedRun, Nearness]) -> Configuration:
-    return ranked[0].configuration
-
-
 def _worth(
     chosen: dict[str, Configuration],
-    ranked: dict[Configuration, tuple[CalibratedRun, Nearness]],
+    ranked: dict[Configuration, Nearness],
 ) -> list[Worth]:
     """Return the distances with all rules of the site, and without each of them."""
     rows = []
     for rule, configuration in chosen.items():
         if configuration in ranked and chosen[""] in ranked:
-            near, with_all = ranked[configuration][1], ranked[chosen[""]][1]
+            near, with_all = ranked[configuration], ranked[chosen[""]]
             distance = _text_of(interval(near.distance))
             ratio = f"x {_text_of(interval(closer(with_all, near)))}" if rule else ""
             policy = configuration.policy

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from rebat.core.jobs import Workload
-from rebat.policies.site_rules import stated_rules
+from rebat.policies.site_rules import rules_in, without_each
 from rebat.report.parts import Table
 from rebat.studies.calibration.design import POLICIES, CalibratedRun, Configuration
 from rebat.studies.calibration.distance import Nearness
-from rebat.workloads.machine import RULES_OF_SITE, stated_rules_of
+from rebat.workloads.machine import RULES_OF_SITE
 
 ALL = ":rules=all"
 RULED = tuple(f"{name}{ALL}" for name in ("baseline", "easy", "greedy"))
@@ -28,12 +28,12 @@ MEANINGS = {
 
 def usual_policies(workload: Workload) -> tuple[str, ...]:
     """Return the policies that a calibration simulates if the user names none."""
-    return (*POLICIES, *(RULED if stated_rules(stated_rules_of(workload.machine)) else ()))
+    return (*POLICIES, *(RULED if rules_in(workload.machine) else ()))
 
 
 def unstated(workload: Workload) -> list[str]:
     """Return a phrase that lists the rules that a workload does not state, if there are any."""
-    stated = stated_rules(stated_rules_of(workload.machine))
+    stated = rules_in(workload.machine)
     missing = [MEANINGS[name] for name in RULES_OF_SITE if name not in stated]
     return [f"{', '.join(missing)} (the workload states none)"] if missing else []
 
@@ -52,7 +52,7 @@ class Worth(msgspec.Struct, frozen=True):
     same_order: float = 0.0
 
 
-def without_each(
+def with_and_without(
     ranked: Sequence[tuple[CalibratedRun, Nearness]], workload: Workload
 ) -> dict[str, Configuration]:
     """Return configurations of the nearest policy with all rules: without each, and without all.
@@ -63,11 +63,10 @@ def without_each(
     rows = [row for row in rows if not row.spec]
     if not rows:
         return {}
-    chosen, stated = rows[0], stated_rules(stated_rules_of(workload.machine))
+    chosen, stated = rows[0], rules_in(workload.machine)
     base = chosen.policy.removesuffix(ALL)
     configurations = {"": chosen}
-    for rule in stated if len(stated) > 1 else ():
-        others = "+".join(name for name in stated if name != rule)
+    for rule, others in without_each(stated).items() if len(stated) > 1 else ():
         policy = f"{base}:rules={others}"
         configurations[rule] = msgspec.structs.replace(chosen, policy=policy)
     configurations["all"] = msgspec.structs.replace(chosen, policy=base)
