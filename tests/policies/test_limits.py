@@ -8,12 +8,10 @@ from collections import defaultdict
 
 import pytest
 
-from rebat.check.cases import outages
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
-from rebat.engine.engine import Engine, EngineOptions
-from rebat.models.failures.laws import parse_law
+from rebat.engine.engine import Engine
 from rebat.policies.choosing import changed
 from rebat.policies.limits import Limit, read_limits
 from rebat.policies.presets import preset
@@ -21,7 +19,7 @@ from rebat.runs.single import simulate
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 from tests.support.amount import few
-from tests.support.restless import random_point, workload
+from tests.support.restless import plain_ledger, random_point, with_fields, workload
 
 ROWS = [(0, 1, "ann"), (0, 1, "ann"), (0, 3, "ann"), (0, 2, "bo"), (0, 1, "bo")]
 
@@ -128,21 +126,9 @@ def test_no_limit_is_exceeded_under_failures(first: int) -> None:
             job.id: {name: rng.choice([value, value + "2"]) for name, value in own.items()}
             for job in load.jobs
         }
-        jobs = tuple(
-            Job(j.id, j.n_nodes, j.submit_us, j.walltime_us, j.profile, j.extra | fields[j.id])
-            for j in load.jobs
-        )
-        load = Workload(load.name, n_nodes, jobs, load.profiles)
-        law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
-        session = Session(point.policy(law.nodes(n_nodes, seed)), point.session)
-        options = EngineOptions(split_instants=rng.random() < 0.5)
-        Engine(load, n_nodes=n_nodes, events=outages(rng, n_nodes), options=options).run(
-            session.handle
-        )
+        ledger = plain_ledger(point, with_fields(load, fields), rng, seed)
         for (kind, name), limit in read_limits(text).items():
-            for group, (n_jobs, n_held) in most_held(session.ledger, fields, kind).items():
+            for group, (n_jobs, n_held) in most_held(ledger, fields, kind).items():
                 if name in ("", group):
                     assert not limit.jobs or n_jobs <= limit.jobs, (seed, kind, group)
                     assert not limit.nodes or n_held <= limit.nodes, (seed, kind, group)
-        ended = {record.attempt.job_id for record in session.ledger.attempts}
-        assert {name.partition("!")[2] for name in ended} == {job.id for job in jobs}, seed

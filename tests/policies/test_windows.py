@@ -7,23 +7,17 @@ import random
 
 import pytest
 
-from rebat.check.cases import outages
-from rebat.core.errors import InputError, RebatError
+from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, to_us
-from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import GenericEvent
-from rebat.models.failures.laws import parse_law
 from rebat.models.operations import ANNOUNCE, read_operations, with_announcements
-from rebat.policies.choosing import changed
-from rebat.policies.point import Point
 from rebat.policies.presets import preset
 from rebat.policies.windows import read_reservations
 from rebat.runs.single import simulate
-from rebat.session.session import Session
 from tests.support.amount import few
-from tests.support.restless import random_point, workload
+from tests.support.restless import plain_ledger, supporting_point, with_fields, workload
 
 ROWS = [
     (0, 1, 50, 50, "ann"),
@@ -120,16 +114,6 @@ def test_an_announcement_is_read_or_refused(tmp_path) -> None:
             read_operations(file)
 
 
-def reserving_point(rng: random.Random, n_nodes: int) -> Point:
-    """Draw points until one supports reservations."""
-    options = {"reservations": "announced", "drain": rng.choice(["migrate", "wait"])}
-    while True:
-        try:
-            return changed(random_point(rng, n_nodes), options)
-        except RebatError:
-            continue
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("first", range(4))
 def test_nothing_runs_into_announced_maintenance_under_failures(first: int) -> None:
@@ -142,33 +126,24 @@ def test_nothing_runs_into_announced_maintenance_under_failures(first: int) -> N
     for seed in range(first * few(60), (first + 1) * few(60)):
         rng = random.Random(seed)
         n_nodes = rng.choice([4, 10])
-        point = reserving_point(rng, n_nodes)
+        options = {"reservations": "announced", "drain": rng.choice(["migrate", "wait"])}
+        point = supporting_point(rng, n_nodes, options)
         nodes = NodeSet.of(rng.sample(range(n_nodes), rng.randint(1, n_nodes)))
-        told, begin = rng.randint(0, 15), rng.randint(15, 40)
+        announced, begin = rng.randint(0, 15), rng.randint(15, 40)
         end = begin + rng.randint(1, 30)
         data = {"type": ANNOUNCE, "nodes": str(nodes), "begin": begin, "end": end}
         operations = [
-            GenericEvent(to_us(told), data),
+            GenericEvent(to_us(announced), data),
             GenericEvent(to_us(begin), {"type": "drain", "nodes": str(nodes)}),
             GenericEvent(to_us(end), {"type": "undrain", "nodes": str(nodes)}),
         ]
-        load = workload(rng, n_nodes)
-        law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
-        session = Session(point.policy(law.nodes(n_nodes, seed)), point.session)
-        options = EngineOptions(split_instants=rng.random() < 0.5, forward_unknown_events=True)
-        Engine(
-            load, n_nodes=n_nodes, events=outages(rng, n_nodes), operations=operations,
-            options=options,
-        ).run(session.handle)  # fmt: skip
-        for record in session.ledger.attempts:
-            if record.nodes is None or not to_us(told) < record.start_us < to_us(end):
+        for record in plain_ledger(point, workload(rng, n_nodes), rng, seed, operations).attempts:
+            if record.nodes is None or not to_us(announced) < record.start_us < to_us(end):
                 continue
             planned_us = min(record.start_us + record.attempt.walltime_us, FOREVER_US)
             n_checked += 1
             if record.nodes.meets(nodes):
                 assert planned_us <= to_us(begin), (seed, record.attempt.id)
-        ended = {record.attempt.job_id.partition("!")[2] for record in session.ledger.attempts}
-        assert ended == {job.id for job in load.jobs}, seed
     assert n_checked
 
 
@@ -184,28 +159,13 @@ def test_nothing_of_other_users_runs_in_a_reservation(first: int) -> None:
         length = rng.randint(1, 9)
         every = rng.choice(["", f":every={length + rng.randint(1, 60)}"])
         text = f"r:{nodes}:begin={rng.randint(0, 20)}:length={length}{every}:user=a"
-        while True:
-            try:
-                point = changed(random_point(rng, n_nodes), {"reservations": text})
-                break
-            except RebatError:
-                continue
+        point = supporting_point(rng, n_nodes, {"reservations": text})
         load = workload(rng, n_nodes)
         users = {job.id: rng.choice("ab") for job in load.jobs}
-        jobs = tuple(
-            Job(j.id, j.n_nodes, j.submit_us, j.walltime_us, j.profile,
-                j.extra | {"user": users[j.id]})
-            for j in load.jobs
-        )  # fmt: skip
-        load = Workload(load.name, n_nodes, jobs, load.profiles)
-        law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
-        session = Session(point.policy(law.nodes(n_nodes, seed)), point.session)
-        options = EngineOptions(split_instants=rng.random() < 0.5)
-        Engine(load, n_nodes=n_nodes, events=outages(rng, n_nodes), options=options).run(
-            session.handle
-        )
+        load = with_fields(load, {job_id: {"user": user} for job_id, user in users.items()})
+        ledger = plain_ledger(point, load, rng, seed)
         (row,) = read_reservations(text)
-        for record in session.ledger.attempts:
+        for record in ledger.attempts:
             job = record.attempt.job_id.partition("!")[2]
             if record.nodes is None or users[job] == "a" or not record.nodes.meets(nodes):
                 continue
@@ -213,6 +173,4 @@ def test_nothing_of_other_users_runs_in_a_reservation(first: int) -> None:
             (window, *_) = [*row.windows(record.start_us), None]
             n_checked += 1
             assert window is None or planned_us <= window.begin_us, (seed, record.attempt.id)
-        ended = {record.attempt.job_id.partition("!")[2] for record in session.ledger.attempts}
-        assert ended == {job.id for job in load.jobs}, seed
     assert n_checked

@@ -81,8 +81,8 @@ class Case:
         if "announced" in self.policy:
             node, begin = rng.randrange(self.n_nodes // self.cores), rng.randint(1, 20)
             data = {"type": "announce", "nodes": str(node), "begin": begin, "end": begin + 6}
-            told = GenericEvent(to_us(rng.randint(0, begin)), data)
-            self.operations = sorted([*self.operations, told], key=lambda event: event.at_us)
+            announced = GenericEvent(to_us(rng.randint(0, begin)), data)
+            self.operations = sorted([*self.operations, announced], key=lambda event: event.at_us)
         if rng.random() < 0.5:
             self.events = line_per_node(self.events)
 

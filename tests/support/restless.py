@@ -58,6 +58,7 @@ from rebat.policies.variants import fields
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.runs.single import RunResult
+from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 from tests.oracles.node_time import NodeTime
 from tests.support.findings import findings_in
@@ -402,6 +403,39 @@ def traits(rng: random.Random) -> dict:
         if rng.random() < 0.15:
             said[name] = value
     return said
+
+
+def supporting_point(rng: random.Random, n_nodes: int, options: dict[str, str]) -> Point:
+    """Draw points until one supports these options."""
+    while True:
+        try:
+            return changed(random_point(rng, n_nodes), options)
+        except RebatError:
+            continue
+
+
+def with_fields(load: Workload, fields: dict[str, dict]) -> Workload:
+    """Return a workload with more fields of its jobs, by the id of the job."""
+    jobs = tuple(
+        msgspec.structs.replace(job, extra=job.extra | fields[job.id]) for job in load.jobs
+    )
+    return msgspec.structs.replace(load, jobs=jobs)
+
+
+def plain_ledger(
+    point: Point, load: Workload, rng: random.Random, seed: int, operations=()
+) -> Ledger:
+    """Run a point without random proposals, under failures. All jobs must end."""
+    law = parse_law("weibull:scale=40,scale_sigma=0,shape=3,shape_sigma=0")
+    session = Session(point.policy(law.nodes(load.n_nodes, seed)), point.session)
+    options = EngineOptions(split_instants=rng.random() < 0.5, forward_unknown_events=True)
+    Engine(
+        load, n_nodes=load.n_nodes, events=outages(rng, load.n_nodes), operations=operations,
+        options=options,
+    ).run(session.handle)  # fmt: skip
+    ended = {record.attempt.job_id.partition("!")[2] for record in session.ledger.attempts}
+    assert ended == {job.id for job in load.jobs}, seed
+    return session.ledger
 
 
 class Game:
