@@ -4,6 +4,7 @@ FROM python:3.12-slim
 
 WORKDIR /opt/rebat
 COPY pyproject.toml README.md LICENSE ./
+COPY scripts/index_page.py ./scripts/
 COPY schedulers ./schedulers
 COPY workloads ./workloads
 COPY failure_events ./failure_events
