@@ -144,6 +144,7 @@ NO_TABLE = {
     "simulate": "the names of its files",
     "operations": "the name of its file",
     "pybatsim-path": "a path",
+    "cite": "BibTeX",
     "completion": "a script",
     "warmup": "a sentence",
     "policy new": "the names of its files",

@@ -22,101 +22,115 @@ import click
 from rebat.console.output import print_line, silence
 from rebat.core.errors import InputError, RebatError, unknown_name
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("rebat.cli.run:run", "Simulate policies on a workload and compare them."),
-    "toy": ("rebat.cli.run:toy", "Run a small example: five jobs, one failure."),
-    "workload": (
-        "rebat.cli.workload:workload",
-        "Import, generate, prepare and describe workloads.",
-    ),
-    "failures": ("rebat.cli.failures:failures", "Generate, import and describe node failures."),
-    "operations": (
-        "rebat.cli.platform:operations",
-        "Write the operations of a rolling maintenance.",
-    ),
-    "serve": ("rebat.cli.serve:serve", "Run the scheduler of a real Batsim 4 or 5, over ZeroMQ."),
-    "simulate": (
-        "rebat.cli.simulate:simulate",
-        "Replace Batsim: run any Batsim scheduler on the embedded engine.",
-    ),
-    "wire": (
-        "rebat.cli.serve:wire",
-        "Check recorded conversations between Batsim and a scheduler.",
-    ),
-    "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
-    "reproduce": (
-        "rebat.cli.results:reproduce",
-        "Run a result again and compare all its files.",
-    ),
-    "export": ("rebat.cli.results:export", "Write a run in the format of another program."),
-    "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
-    "diff-policies": (
-        "rebat.cli.compare:diff_policies",
-        "Find the first decision at which two policies differ.",
-    ),
-    "explain": (
-        "rebat.cli.results:explain",
-        "Explain why a job started when it did.",
-    ),
-    "validate": (
-        "rebat.cli.results:validate",
-        "Check the output of Batsim or rebat for errors.",
-    ),
-    "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
-    "boxes": (
-        "rebat.shipped.campaigns.torus.commands:boxes",
-        "List the boxes of a torus, and the safest free box.",
-    ),
-    "batch": (
-        "rebat.shipped.campaigns.torus.commands:batch",
-        "Run jobs one after another on a torus with failures.",
-    ),
-    "pybatsim-path": (
-        "rebat.cli.installation:pybatsim_path",
-        "Print the path of the file that pybatsim loads.",
-    ),
-    "campaign": (
-        "rebat.cli.campaign:campaign",
-        "Run many simulations from one file, in parallel.",
-    ),
-    "whatif": (
-        "rebat.cli.whatif:whatif",
-        "Open a page that answers while you change settings.",
-    ),
-    "sweep": (
-        "rebat.cli.sweep:sweep",
-        "Map the best policy over one or two parameters.",
-    ),
-    "advise": (
-        "rebat.cli.studies:advise",
-        "Answer six questions about a cluster, from its jobs and its failures.",
-    ),
-    "calibrate": (
-        "rebat.cli.studies:calibrate",
-        "Compare simulations of a cluster's past with its recorded waits.",
-    ),
-    "site": ("rebat.cli.site:site", "Check the file that describes a cluster."),
-    "goodput": (
-        "rebat.cli.goodput:goodput",
-        "Compute the effective training time of one job on many nodes.",
-    ),
-    "makespan": (
-        "rebat.shipped.campaigns.silent_errors.commands:makespan",
-        "Compute makespans of R-LIST and R-SHELF on job sets.",
-    ),
-    "bound": (
-        "rebat.shipped.campaigns.silent_errors.commands:bound",
-        "Print lower bounds on a makespan, and proved ratios.",
-    ),
-    "policy": ("rebat.cli.policies:policy", "Write a user-defined policy, and check it."),
-    "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
-    "warmup": ("rebat.cli.installation:warmup", "Compile the simulation loop once."),
-    "completion": (
-        "rebat.cli.installation:completion",
-        "Print the completion script of bash, zsh or fish.",
-    ),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "run": ("rebat.cli.run:run", "Simulate policies on a workload and compare them."),
+        "toy": ("rebat.cli.run:toy", "Run a small example: five jobs, one failure."),
+        "sweep": ("rebat.cli.sweep:sweep", "Map the best policy over one or two parameters."),
+        "whatif": (
+            "rebat.cli.whatif:whatif",
+            "Open a page that answers while you change settings.",
+        ),
+        "goodput": (
+            "rebat.cli.goodput:goodput",
+            "Compute the effective training time of one job on many nodes.",
+        ),
+        "workload": (
+            "rebat.cli.workload:workload",
+            "Import, generate, prepare and describe workloads.",
+        ),
+        "failures": ("rebat.cli.failures:failures", "Generate, import and describe node failures."),
+        "operations": (
+            "rebat.cli.platform:operations",
+            "Write the operations of a rolling maintenance.",
+        ),
+        "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
+    },
+    "Your cluster": {
+        "advise": (
+            "rebat.cli.studies:advise",
+            "Answer six questions about a cluster, from its jobs and its failures.",
+        ),
+        "calibrate": (
+            "rebat.cli.studies:calibrate",
+            "Compare simulations of a cluster's past with its recorded waits.",
+        ),
+        "site": ("rebat.cli.site:site", "Check the file that describes a cluster."),
+    },
+    "Look at results": {
+        "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
+        "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
+        "explain": ("rebat.cli.results:explain", "Explain why a job started when it did."),
+        "diff-policies": (
+            "rebat.cli.compare:diff_policies",
+            "Find the first decision at which two policies differ.",
+        ),
+        "validate": (
+            "rebat.cli.results:validate",
+            "Check the output of Batsim or rebat for errors.",
+        ),
+        "export": ("rebat.cli.results:export", "Write a run in the format of another program."),
+        "reproduce": (
+            "rebat.cli.results:reproduce",
+            "Run a result again and compare all its files.",
+        ),
+        "cite": ("rebat.cli.cite:cite", "Print BibTeX entries for a result."),
+    },
+    "Policies": {
+        "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
+        "policy": ("rebat.cli.policies:policy", "Write a user-defined policy, and check it."),
+    },
+    "Batsim": {
+        "serve": (
+            "rebat.cli.serve:serve",
+            "Run the scheduler of a real Batsim 4 or 5, over ZeroMQ.",
+        ),
+        "simulate": (
+            "rebat.cli.simulate:simulate",
+            "Replace Batsim: run any Batsim scheduler on the embedded engine.",
+        ),
+        "wire": (
+            "rebat.cli.serve:wire",
+            "Check recorded conversations between Batsim and a scheduler.",
+        ),
+        "pybatsim-path": (
+            "rebat.cli.installation:pybatsim_path",
+            "Print the path of the file that pybatsim loads.",
+        ),
+    },
+    "Campaigns and papers": {
+        "campaign": (
+            "rebat.cli.campaign:campaign",
+            "Run many simulations from one file, in parallel.",
+        ),
+        "boxes": (
+            "rebat.shipped.campaigns.torus.commands:boxes",
+            "List the boxes of a torus, and the safest free box.",
+        ),
+        "batch": (
+            "rebat.shipped.campaigns.torus.commands:batch",
+            "Run jobs one after another on a torus with failures.",
+        ),
+        "makespan": (
+            "rebat.shipped.campaigns.silent_errors.commands:makespan",
+            "Compute makespans of R-LIST and R-SHELF on job sets.",
+        ),
+        "bound": (
+            "rebat.shipped.campaigns.silent_errors.commands:bound",
+            "Print lower bounds on a makespan, and proved ratios.",
+        ),
+    },
+    "This installation": {
+        "completion": (
+            "rebat.cli.installation:completion",
+            "Print the completion script of bash, zsh or fish.",
+        ),
+        "warmup": ("rebat.cli.installation:warmup", "Compile the simulation loop once."),
+    },
 }
-"""Module and help line of each command. Thanks to this table, --help imports no command."""
+"""Module and help line of each command, by group. Thanks to this table, --help imports no command."""
+
+COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 COMPLETE = "_REBAT_COMPLETE"
 """Environment variable with which a shell requests completions (see `rebat.cli.completion`)."""
@@ -165,7 +179,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:
                 return None
-            raise unknown_name("command", cmd_name, COMMANDS)
+            raise unknown_name("command", cmd_name, COMMANDS, "rebat --help")
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
@@ -189,8 +203,12 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, rows in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), help_line) for name, (_, help_line) in rows.items()]
+                )
 
 
 def reject_repeated(command: click.Command, arguments: list[str], parent: click.Context) -> None:

@@ -54,12 +54,37 @@ class PolicyError(RebatError):
     """Error of a policy: the session refused its proposal in a strict run."""
 
 
-def unknown_name(kind: str, name: str, choices: object) -> InputError:
-    """Return the error for a name that is not in a table. The error lists the valid names."""
+MOST_NAMES = 30
+"""Maximum number of valid names that an error lists."""
+
+
+def unknown_name(kind: str, name: str, choices: object, listed: str = "") -> InputError:
+    """Return the error for a name that is not in a table.
+
+    The error lists the valid names. If there are more than `MOST_NAMES`, it lists the five nearest.
+
+    Parameters
+    ----------
+    kind : str
+        What the name stands for.
+    name : str
+        The invalid name.
+    choices : iterable of str
+        The valid names.
+    listed : str
+        The command that lists all names.
+    """
     names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return InputError(f"unknown {kind} {name!r}{hint}", expected=f"one of: {', '.join(names)}")
+    expected = f"one of: {', '.join(names)}"
+    if len(names) > MOST_NAMES:
+        with_it = [choice for choice in names if str(name).lower() in choice.lower()]
+        close = difflib.get_close_matches(str(name).lower(), names, n=5, cutoff=0)
+        nearest = list(dict.fromkeys([*with_it[:5], *close]))[:5]
+        where = f", see '{listed}'" if listed else ""
+        expected = f"{', '.join(nearest)}, or {len(names) - len(nearest)} others{where}"
+    return InputError(f"unknown {kind} {name!r}{hint}", expected=expected)
 
 
 def not_installed(package: str, where: str, extra: str = "campaign") -> InputError:

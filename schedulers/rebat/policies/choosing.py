@@ -70,7 +70,7 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
     changes = {SYNONYMS.get(name, name): value for name, value in changes.items()}
     for name in changes:
         if name not in OPTIONS:
-            raise unknown_name("axis", name, OPTIONS)
+            raise unknown_name("axis", name, OPTIONS, "rebat policies --axes")
     files = {name: placed(value, folder) for name, value in changes.items() if is_own(value)}
     if is_file(str(changes.get("foresight", ""))):
         files["foresight"] = str((folder or Path()) / changes["foresight"])

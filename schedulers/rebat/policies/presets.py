@@ -54,7 +54,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     if name not in PRESETS:
         if typed.endswith(".py"):
             raise without_class(typed, folder)
-        raise unknown_name("policy", name, [*PRESETS, *ALIASES])
+        raise unknown_name("policy", name, [*PRESETS, *ALIASES], "rebat policies")
     row = PRESETS[name]
     if not texts:
         return row

@@ -53,7 +53,7 @@ def law_named(name: str) -> type[Law]:
     if name in LAWS:
         return LAWS[name]
     if name not in prefabs():
-        raise unknown_name("failure law", name, [*LAWS, *prefabs()])
+        raise unknown_name("failure law", name, [*LAWS, *prefabs()], "rebat failures models")
     return LAWS[prefabs()[name].law]
 
 

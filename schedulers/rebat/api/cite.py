@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The BibTeX entries for a result: rebat, Batsim, and the publications that the result uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import rebat
+from rebat.api.provenance import PROVENANCE
+from rebat.campaign.opening import read_tables
+from rebat.core.errors import InputError
+from rebat.core.files import read_text
+from rebat.policies.own import is_own
+from rebat.policies.presets import ALIASES, PRESETS, preset, split_changes
+from rebat.results.citations import bibtex, cited
+
+
+class _Uses(msgspec.Struct, frozen=True):
+    """The parts of a provenance.json that determine what to cite."""
+
+    policies: list[str]
+    options: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+
+
+def cite(result: Path | None = None, policies: Iterable[str] = ()) -> str:
+    """Return the BibTeX entries of rebat, of Batsim, and of the publications that a result uses.
+
+    Parameters
+    ----------
+    result : Path, optional
+        A folder written by ``rebat run``, or a campaign file (.toml).
+    policies : iterable of str
+        Names of further policies. Policies in files of the user have no publication.
+
+    Returns
+    -------
+    str
+        The entries. If ``result`` is a folder, the version of rebat is that of the result.
+
+    Raises
+    ------
+    InputError
+        If the folder has no provenance.json, or a policy is unknown.
+    """
+    uses = _Uses([])
+    if result is not None:
+        uses = _of_campaign(result) if result.suffix == ".toml" else _of_run(result)
+    named = [name for name in policies if _is_preset(name) or not is_own(name)]
+    presets = [preset(_without_code(name)) for name in (*uses.policies, *named)]
+    return bibtex(cited(presets, uses.options), uses.versions.get("rebat", rebat.__version__))
+
+
+def _of_run(folder: Path) -> _Uses:
+    path = folder / PROVENANCE
+    if not path.exists():
+        expected = "a folder written by rebat run --out, or a campaign file (.toml)"
+        raise InputError(f"contains no {PROVENANCE}", str(folder), expected)
+    try:
+        uses = msgspec.json.decode(read_text(path), type=_Uses)
+    except msgspec.DecodeError as error:
+        raise InputError(f"is invalid: {error}", str(path), "a file of rebat run") from None
+    return msgspec.structs.replace(uses, policies=[*filter(_is_preset, uses.policies)])
+
+
+def _of_campaign(file: Path) -> _Uses:
+    """Return the policies and options of a campaign file. Its code is not loaded."""
+    policies: list[str] = []
+    options: dict[str, Any] = {}
+    for grid in read_tables(file).get("grid", []):
+        names = [name for name in grid.get("policies", []) if isinstance(name, str)]
+        policies += [
+            name for name in names if name.partition(":")[0].lower() in {*PRESETS, *ALIASES}
+        ]
+        policies += ["r-list-q", "r-shelf-b"] if "sets" in grid else []
+        policies += ["rps", "faps"] if "laws" in grid else []
+        for name, key in (("failures", "law"), ("checkpoint", "model")):
+            table = grid.get(name)
+            if isinstance(table, dict) and key in table:
+                options["law" if name == "failures" else name] = table[key]
+    return _Uses(policies, options)
+
+
+def _is_preset(name: str) -> bool:
+    """Return whether a recorded name is that of a preset, and not of a class of the user."""
+    return name.partition(":")[0].lower() in {*PRESETS, *ALIASES}
+
+
+def _without_code(name: str) -> str:
+    """Return the name of a preset without the changes that name code in files.
+
+    This code has no publication and is not loaded.
+    """
+    head, _, changes = name.partition(":")
+    plain = [change for change in split_changes(changes) if not is_own(change)]
+    return f"{head}:{','.join(plain)}" if any(plain) else head
