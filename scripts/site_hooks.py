@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks of mkdocs. They insert commands, axes and metrics from the code into pages.
+"""Hooks of mkdocs. They insert commands, axes, metrics and public names into pages.
 
 They also state the requirements of code blocks.
 """
@@ -7,11 +7,17 @@ They also state the requirements of code blocks.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
+from public_surface import python_page
+
+PYTHON = re.compile(r"^<!-- python: (\S+) -->$", re.MULTILINE)
 NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 
 
@@ -26,7 +32,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         text = text.replace("<!-- schedulers -->", schedulers())
     if "<!-- metrics -->" in text:
         text = text.replace("<!-- metrics -->", metrics())
-    return text
+    return PYTHON.sub(lambda match: python_page(match[1]), text)
 
 
 def metrics() -> str:

@@ -19,13 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from rebat.api.cite import cite as cite
+    from rebat.api.failures import Failures as Failures
     from rebat.api.failures import failures as failures
+    from rebat.api.result import Page as Page
+    from rebat.api.result import Plot as Plot
     from rebat.api.result import Result as Result
     from rebat.api.run import run as run
+    from rebat.api.sweep import SweepResult as SweepResult
     from rebat.api.sweep import sweep as sweep
+    from rebat.api.workloads import LoadedWorkload as LoadedWorkload
     from rebat.api.workloads import load_workload as load_workload
     from rebat.check.check_policy import check_policy as check_policy
     from rebat.check.verdict import PolicyCheck as PolicyCheck
+    from rebat.check.verdict import recheck as recheck
     from rebat.contract import Policy as Policy
     from rebat.contract import Start as Start
     from rebat.core.errors import InputError as InputError
@@ -38,11 +45,18 @@ if TYPE_CHECKING:
     from rebat.studies.goodput import goodput as goodput
     from rebat.studies.training.goodput import Goodput as Goodput
 
-_VERBS = {
+_MODULES = {
     "load_workload": "rebat.api.workloads",
+    "LoadedWorkload": "rebat.api.workloads",
     "failures": "rebat.api.failures",
+    "Failures": "rebat.api.failures",
     "run": "rebat.api.run",
+    "Result": "rebat.api.result",
+    "Plot": "rebat.api.result",
+    "Page": "rebat.api.result",
     "sweep": "rebat.api.sweep",
+    "SweepResult": "rebat.api.sweep",
+    "cite": "rebat.api.cite",
     "advise": "rebat.studies.advise",
     "Advice": "rebat.studies.advice.advised",
     "calibrate": "rebat.studies.calibrate",
@@ -51,7 +65,7 @@ _VERBS = {
     "Goodput": "rebat.studies.training.goodput",
     "check_policy": "rebat.check.check_policy",
     "PolicyCheck": "rebat.check.verdict",
-    "Result": "rebat.api.result",
+    "recheck": "rebat.check.verdict",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",
     "InputError": "rebat.core.errors",
@@ -60,7 +74,7 @@ _VERBS = {
 }
 """Module of each public name."""
 
-__all__ = [*_VERBS, "policies"]  # noqa: PLE0604
+__all__ = [*_MODULES, "policies"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -70,9 +84,9 @@ def __getattr__(name: str) -> Any:
         return _version()
     if name == "policies":  # the package is callable and lists the policies
         return import_module("rebat.policies")
-    if name not in _VERBS:
+    if name not in _MODULES:
         raise AttributeError(f"module 'rebat' has no attribute {name!r}")
-    return getattr(import_module(_VERBS[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def _version() -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import pickle
 
-import pytest
-
 from rebat.core.errors import InputError
 
 
@@ -14,9 +12,3 @@ def test_an_error_says_what_is_wrong_where_and_what_was_expected() -> None:
     error = InputError("res is 0", "job 17", "at least 1").at("jobs.json")
     assert str(error) == "jobs.json: job 17: res is 0 (expected at least 1)"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-
-
-def test_the_earlier_name_of_the_problem_still_works() -> None:
-    error = InputError("res is 0", "job 17")
-    with pytest.warns(DeprecationWarning, match="is now called problem"):
-        assert error.what == error.problem == "res is 0"

@@ -435,7 +435,7 @@ TEST = '''"""{problem}"""
 
 import json
 
-from rebat.check.verdict import recheck
+from rebat import recheck
 
 CASE = json.loads(
     """

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from typing import Any
 
 
@@ -29,12 +28,6 @@ class InputError(RebatError):
         self.problem, self.where, self.expected = problem, where, expected
         text = f"{where}: {problem}" if where else problem
         super().__init__(f"{text} (expected {expected})" if expected else text)
-
-    @property
-    def what(self) -> str:
-        """The former name of ``problem``."""
-        warnings.warn("InputError.what is now called problem", DeprecationWarning, stacklevel=2)
-        return self.problem
 
     def at(self, where: str) -> InputError:
         """Return the error with ``where`` in front of its place, such as a file before a line."""
