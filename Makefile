@@ -8,7 +8,7 @@ MONTH := mira-like-june-2017
 # 3.11 and later.
 PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 
-.PHONY: help setup run toy test test-all test-rest lint docs notebooks bench clean
+.PHONY: help setup run toy test test-all test-rest lint docs docs-version notebooks bench clean
 
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline and SFSJ"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-all   all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in build/site"
+	@echo "make docs-version VERSION=1.0   the site of a version, with a menu of versions, in the branch gh-pages"
 	@echo "make notebooks   run the notebooks of the documentation again"
 	@echo "make bench  benchmarks"
 
@@ -67,9 +68,14 @@ lint: .venv/tested
 	$(BIN)/mypy
 
 docs: .venv/documented
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "The site is build/site/index.html. To use its search, run"
-	@echo "  $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The site is build/site/index.html. Its search works without a server."
+
+# Add the site of a version to the branch gh-pages of this clone, with a menu of all versions:
+# make docs-version VERSION=1.0. Then push this branch to the server of the site.
+docs-version: .venv/documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --update-aliases $(VERSION) latest
+	$(BIN)/mike set-default latest
 
 notebooks: .venv/tested
 	$(BIN)/python scripts/run_notebooks.py

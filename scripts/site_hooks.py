@@ -32,7 +32,17 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         text = text.replace("<!-- schedulers -->", schedulers())
     if "<!-- metrics -->" in text:
         text = text.replace("<!-- metrics -->", metrics())
+    if "<!-- release notes -->" in text:
+        text = text.replace("<!-- release notes -->", release_notes())
     return PYTHON.sub(lambda match: python_page(match[1]), text)
+
+
+def release_notes() -> str:
+    """Return the release notes with links for a page in the folder `reference`."""
+    text = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    text = text.replace("](docs/reference/", "](").replace("](docs/", "](../")
+    text = text.replace("](SECURITY.md)", "](../explanation/security.md)")
+    return text.replace("](workloads/README.md", "](workload-file.md")
 
 
 def metrics() -> str:
