@@ -7,7 +7,7 @@
 #
 #   scripts/one-machine-docker.sh check   # up, run, down
 #   scripts/one-machine-docker.sh up      # start the engine, make the base image, build rebat's
-#   scripts/one-machine-docker.sh run     # both services of compose, validated and compared
+#   scripts/one-machine-docker.sh run     # all services of compose, validated and compared
 #   scripts/one-machine-docker.sh down    # stop it and remove all its processes, networks and files
 #
 # `up` installs missing packages (apt-get install docker.io docker-compose debootstrap python3-venv);
@@ -16,7 +16,7 @@
 # DOCKER_DIR: the folder (default /tmp/one-machine-docker). REBAT_POLICY: the policy that is compared
 # with Baseline (default sfsj). BATSIM_ARCHIVE, BATSCHED_ARCHIVE: images of Batsim and Batsched from
 # `docker save`; BATSIM_IMAGE, BATSIM_TAG and BATSCHED_IMAGE are their names. Without an image of
-# Batsim `rebat simulate` replaces it. Without an image of Batsched this part is omitted.
+# Batsim and Batsched `rebat simulate` and `rebat serve` replace them.
 # If it cannot run, it prints the reason in one line and ends with exit status 2.
 set -euo pipefail
 
@@ -146,7 +146,7 @@ import_base() {
 copy_project() {
     install -d "$folder/project/results/batsim"
     cd "$source"
-    cp -r Dockerfile docker-compose.yml .env .dockerignore pyproject.toml README.md LICENSE \
+    cp -r Dockerfile docker-compose.yml .env .dockerignore .git_archival.txt pyproject.toml README.md LICENSE \
         schedulers workloads failure_events platforms campaigns scripts "$folder/project"
 }
 
@@ -184,11 +184,8 @@ run() {
     done
     cmp "$folder/project/results/campaign/comparison.csv" \
         "$folder/project/results/embedded/comparison.csv"
-    if [ -n "${BATSCHED_ARCHIVE:-}" ]; then
-        report "Batsched ..."
-        compose --profile batsched up --detach batsched
-        compose run --rm compare-batsched < /dev/null
-    fi
+    report "${BATSCHED_ARCHIVE:-rebat serve as Batsched}, and rebat, side by side ..."
+    compose --profile batsched up --no-build --no-color --exit-code-from compare-batsched compare-batsched
     report "no difference; the report is $folder/project/results/campaign/report.html"
 }
 

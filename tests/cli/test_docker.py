@@ -39,7 +39,9 @@ def project(tmp_path: Path) -> Path:
 
 def arguments(service: dict, port: int) -> list[str]:
     """Return a service's arguments with the loopback interface as its endpoint."""
-    return [re.sub(r"tcp://[\w.]+:28000", f"tcp://127.0.0.1:{port}", a) for a in service["command"]]
+    return [
+        re.sub(r"tcp://[\w.-]+:28000", f"tcp://127.0.0.1:{port}", a) for a in service["command"]
+    ]
 
 
 def rebat(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +64,9 @@ def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
     found, port = services("easy-sfsj"), free_port()
     instead = yaml.safe_load((ROOT / "scripts/docker-compose.simulate.yml").read_text())["services"]
     order = ["batsim-baseline", "batsim-policy"]
-    assert [*instead] == order == [name for name in found if name.startswith("batsim-")]
+    batsims = [name for name in found if name.startswith("batsim-")]
+    assert order == [name for name in batsims if "profiles" not in found[name]]
+    assert instead.keys() - {"batsched"} == set(batsims)
     (after,) = found["batsim-policy"]["depends_on"].items()
     assert after == ("batsim-baseline", {"condition": "service_completed_successfully"})
     with subprocess.Popen(
@@ -93,17 +97,25 @@ def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_batsched_is_compared_where_it_listens(project: Path) -> None:
-    """``rebat serve`` replaces Batsched at the endpoint in its service of compose."""
-    found, port = services(), free_port()
+def test_batsched_and_rebat_run_side_by_side(project: Path) -> None:
+    """Replace Batsched and Batsim by ``rebat serve`` and ``rebat simulate``; run all services."""
+    found = services()
+    instead = yaml.safe_load((ROOT / "scripts/docker-compose.simulate.yml").read_text())["services"]
     assert found["batsched"]["command"][:2] == ["-v", "easy_bf"]
-    endpoint = arguments(found["batsched"], port)[3]
-    serve = [*REBAT, "serve", "-p", "batsched-easy", "--endpoint", endpoint]
-    with subprocess.Popen(serve, stderr=subprocess.DEVNULL) as scheduler:
-        done = rebat(project, *arguments(found["compare-batsched"], port))
-        assert scheduler.wait(timeout=60) == 0
-    assert (done.returncode, done.stdout.count("equal, 100 jobs")) == (0, 2), done.stderr
-    assert "batsched-easy          against running Batsched: equal" in done.stdout
+    for scheduler, batsim in (("batsched", "batsim-batsched"), ("rebat-easy", "batsim-rebat-easy")):
+        assert found[batsim]["depends_on"] == [scheduler]
+        assert f"tcp://{scheduler}:28000" in found[batsim]["command"]
+        port = free_port()
+        serve = arguments({**found[scheduler], **instead.get(scheduler, {})}, port)
+        with subprocess.Popen([*REBAT, *serve], cwd=project, stderr=subprocess.DEVNULL) as process:
+            done = rebat(project, instead[batsim]["entrypoint"][1], *arguments(found[batsim], port))
+            assert process.wait(timeout=60) == 0
+        assert done.returncode == 0, done.stderr
+    compare = found["compare-batsched"]
+    assert set(compare["depends_on"]) == {"batsim-batsched", "batsim-rebat-easy"}
+    done = rebat(project, *compare["command"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "100 jobs" in done.stdout
 
 
 @pytest.mark.slow

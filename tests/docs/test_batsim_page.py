@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rebat.campaign.batsched import recorded
+from rebat.core.files import names
+from rebat.workloads.batsim_json import read_workload
 from tests.support.pages import DOCS, blocks
+from tests.support.recordings import beside
 
 BATSIM = """#!/bin/bash
 # Batsim refuses an output in a folder that does not exist.
@@ -58,3 +63,20 @@ def test_the_first_example_works_when_it_is_followed_literally(tmp_path: Path) -
     assert printed.count("The runs are equal: 1138 jobs.") == 2
     assert "out/batsim4_jobs.csv: valid: 1138 rows, without " in printed
     assert "probes of rebat serve, 0 findings" in printed
+
+
+def test_the_table_of_equality_has_the_recorded_workloads() -> None:
+    """Each row of coming-from/batsched.md states the size of a workload with recordings.
+
+    `tests/policies/test_batsched_parity.py` compares the schedules.
+    """
+    text = (DOCS / "coming-from/batsched.md").read_text()
+    rows = re.findall(r"^\| (.+?) \| ([\d,]+) \| ([\d,]+) \| 3 of 3 equal \|$", text, re.MULTILINE)
+    stated = {name.strip("`"): (jobs, nodes) for name, jobs, nodes in rows}
+    shipped = names("workloads", ".json")
+    for name, files in recorded().items():
+        workload = read_workload(shipped[name])
+        assert len(files) == 3
+        assert stated.pop(name) == (f"{len(workload.jobs):,}", f"{workload.n_nodes:,}")
+    traces = [read_workload(file) for file in sorted(beside("golden/batsched").glob("*.json.gz"))]
+    assert sorted(stated.values()) == sorted((f"{len(w.jobs):,}", f"{w.n_nodes:,}") for w in traces)
