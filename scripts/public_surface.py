@@ -39,7 +39,7 @@ INTERNAL = {
     "rebat.Plot": ("html",),
     "rebat.contract.Changes": ("failed_under", "leave", "rejuvenated_under", "withdraw"),
     "rebat.contract.Machine": ("drained_for",),
-    "rebat.contract.View": ("obstacle", "of_tag", "part"),
+    "rebat.contract.View": ("obstacle", "part"),
 }
 """Members of public classes that only rebat itself uses. They can change in each version."""
 

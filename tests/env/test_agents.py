@@ -289,5 +289,6 @@ def test_without_the_extra_only_the_environment_is_missing(package) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == (
-        f"rebat.env: {package} is not installed; install it with: pip install 'rebat[rl]'"
+        f"rebat.env: {package} is not installed; install it with: pip install 'rebat[rl]' "
+        "(in a checkout of rebat: pip install '.[rl]')"
     )

@@ -11,7 +11,6 @@ import msgspec
 
 import rebat
 from rebat.api.provenance import PROVENANCE
-from rebat.campaign.opening import read_tables
 from rebat.core.errors import InputError
 from rebat.core.files import read_text
 from rebat.policies.own import is_own
@@ -69,6 +68,8 @@ def _of_run(folder: Path) -> _Uses:
 
 def _of_campaign(file: Path) -> _Uses:
     """Return the policies and options of a campaign file. Its code is not loaded."""
+    from rebat.campaign.opening import read_tables
+
     policies: list[str] = []
     options: dict[str, Any] = {}
     for grid in read_tables(file).get("grid", []):

@@ -168,7 +168,10 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
         Number of the attempt of the job: 0 for the original attempt, 1 for the first resubmission.
     n_nodes : int
     walltime_us : int
-        Maximum run time in microseconds, or FOREVER_US if the user set no walltime.
+        Maximum run time of this attempt in microseconds, or FOREVER_US if the user set no walltime.
+        An attempt that continues from a checkpoint has a shorter walltime than the attempt before:
+        without the time for the work and the checkpoints that the job keeps, but with the time to
+        load the checkpoint. It can be longer if loading takes longer than the work that is kept.
     submit_us, queued_us : int
         Submission time of the original job, and time at which this attempt entered the queue.
     priority : int

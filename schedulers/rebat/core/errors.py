@@ -82,7 +82,10 @@ def unknown_name(kind: str, name: str, choices: object, listed: str = "") -> Inp
 
 def not_installed(package: str, where: str, extra: str = "campaign") -> InputError:
     """Return the error for a missing package, with the command that installs it."""
-    problem = f"{package} is not installed; install it with: pip install 'rebat[{extra}]'"
+    problem = (
+        f"{package} is not installed; install it with: pip install 'rebat[{extra}]' (in a checkout "
+        f"of rebat: pip install '.[{extra}]')"
+    )
     return InputError(problem, where)
 
 
