@@ -242,8 +242,8 @@ def test_a_package_that_is_missing(
     if package == "cryptography":
         needs_jobqueue()
     assert refused(unbroken, tmp_path / "r") == (
-        f"executor slurm: {package} is not installed; install it with: pip install 'rebat[cluster]' "
-        "(in a checkout of rebat: pip install '.[cluster]')"
+        f"executor slurm: {package} is not installed; install it with: "
+        "pip install 'rebat[cluster]' (in a checkout of rebat: pip install '.[cluster]')"
     )
 
 
