@@ -74,8 +74,8 @@ docs: .venv/documented
 # Add the site of a version to the branch gh-pages of this clone, with a menu of all versions:
 # make docs-version VERSION=1.0. Then push this branch to the server of the site.
 docs-version: .venv/documented
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --update-aliases $(VERSION) latest
-	$(BIN)/mike set-default latest
+	export PATH="$(CURDIR)/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 && \
+	    mike deploy --update-aliases $(VERSION) latest && mike set-default latest
 
 notebooks: .venv/tested
 	$(BIN)/python scripts/run_notebooks.py
