@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rebat.cli.main import COMMANDS, main
+from rebat.cli.main import COMMANDS, GROUPS, main
 from rebat.runs.single import RUN_FILES
 
 ROOT = Path(__file__).parents[2]
@@ -199,3 +199,13 @@ def test_no_failure_after_the_horizon(tmp_path: Path) -> None:
 def test_axes_are_listed(capsys) -> None:
     main(["policies", "--axes"])
     assert "least-lost-work" in capsys.readouterr().out
+
+
+def test_help_lists_every_command_once_in_its_group(capsys) -> None:
+    main(["--help"])
+    text = capsys.readouterr().out
+    for title, rows in GROUPS.items():
+        section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        shown = [line.split()[0] for line in section.splitlines() if line[2:3].strip()]
+        assert shown == [*rows]
+    assert len(COMMANDS) == sum(map(len, GROUPS.values()))
