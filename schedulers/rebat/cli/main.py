@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check recorded conversations between Batsim and a scheduler.",
     ),
     "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
+    "bundle": (
+        "rebat.cli.results:bundle",
+        "Pack a result and its inputs into one zip file.",
+    ),
     "reproduce": (
         "rebat.cli.results:reproduce",
         "Run a result again and compare all its files.",
