@@ -137,6 +137,8 @@ def _checked(member: zipfile.ZipInfo, path: Path) -> zipfile.ZipInfo:
     if member.filename != member.orig_filename or kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         problem = f"contains {short(member.orig_filename)}, which is not a plain file"
         raise InputError(problem, str(path), "only plain files and folders")
+    if member.is_dir():
+        check_names([member.filename.removesuffix("/")], str(path))
     if member.flag_bits & 0x1:
         problem = f"contains {short(member.filename)}, which is encrypted"
         raise InputError(problem, str(path), "files without a password")
