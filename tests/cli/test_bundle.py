@@ -21,10 +21,12 @@ import pytest
 from rebat.api.allowed import OPTIONS
 from rebat.api.inputs import places
 from rebat.api.provenance import InputFile
+from rebat.api.reproduce import repetition
 from rebat.cli.command import WITHOUT_EFFECT
 from rebat.cli.main import main
 from rebat.cli.run import run
 from rebat.core.archive import write_archive
+from rebat.core.errors import InputError
 from rebat.core.folders import write_manifest
 from tests.test_architecture import PACKAGE
 
@@ -424,33 +426,16 @@ def test_modules_among_the_inputs_are_not_imported(
 
 
 @pytest.mark.slow
-def test_only_confirmed_code_runs(elsewhere: Path, capsys) -> None:
-    """A site names a Python file that is an input of another kind. It is not listed or run."""
-    toml = b'jobs = "w.json"\n[scheduler]\npolicy = "evil.py:Evil"\n'
-    jobs = content(elsewhere / "plain.zip")["inputs/w.json"]
-    digest = hashlib.sha256(toml)
-    digest.update(hashlib.sha256(jobs).hexdigest().encode())
-    site = {"option": "WORKLOAD", "file": "site.toml", "sha256": digest.hexdigest()}
-
-    def edit(record: dict[str, Any]) -> None:
-        record["command"] = ["run", "site.toml"]
-        record["inputs"] = [
-            site, listed("SITE", "w.json", jobs), listed("--operations", "evil.py", HOSTILE),
-        ]  # fmt: skip
-
-    more = {"inputs/site.toml": toml, "inputs/evil.py": HOSTILE}
-    base = elsewhere / "base.zip"
-    members = content(elsewhere / "plain.zip")
-    del members["inputs/f.events"]
-    write_archive(base, members)
-    forged(elsewhere / "new.zip", base, edit, more)
-    done = subprocess.run(
-        [sys.executable, "-m", "rebat", "reproduce", "new.zip", "--yes"], capture_output=True,
-        text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "schedulers")}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "evil.py: may not run" in done.stderr and "foreign code" not in done.stderr
-    assert "wrote no result" in done.stderr
+def test_code_that_changes_after_the_confirmation_does_not_run(here: Path, capfd) -> None:
+    with repetition(Path("one.zip")) as ready:
+        (code,) = ready.code
+        with pytest.raises(InputError, match="was not confirmed"):
+            ready.run(None)
+        code.path.write_bytes(HOSTILE)
+        with pytest.raises(InputError, match="wrote no result"):
+            ready.run(None, run_code=True)
+    shown = capfd.readouterr().err
+    assert "rules/mine.py: may not run" in shown and "foreign code" not in shown
 
 
 def test_a_site_reads_only_inputs(elsewhere: Path, capsys) -> None:
