@@ -433,5 +433,5 @@ def _files_table(done: Reproduction) -> str:
         columns = _FILE_COLUMNS
         caption = "line: the first different line, or the line with the largest rounding difference"
     cells = [[getattr(row, name) for name in columns] for row in done.files]
-    rows = [["" if cell is None else printable(str(cell)) for cell in row] for row in cells]
+    rows = [["" if cell is None else str(cell) for cell in row] for row in cells]
     return Sheet("Files", caption, columns, rows, words=len(columns)).text()

@@ -78,8 +78,11 @@ class Sheet(NamedTuple):
         """Return the table as text. On a terminal, it has colours and fits the terminal's width."""
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
-        from rich.markup import escape as plain
+        from rich.markup import escape
         from rich.table import Table
+
+        def plain(cell: str) -> str:
+            return escape(printable(cell))
 
         table = Table(
             title=plain(self.title),
