@@ -66,6 +66,7 @@ def urls(repository: str, version: str = "") -> dict[str, str]:
         "Documentation": f"{base}/blob/{tag}/docs/index.md",
         "Release notes": f"{base}/blob/{tag}/CHANGELOG.md",
         "Issues": f"{base}/issues",
+        "Security": f"{base}/blob/{tag}/SECURITY.md",
     }
 
 

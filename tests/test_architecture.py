@@ -152,16 +152,78 @@ def test_decisions_read_no_clock_and_no_global_random_stream() -> None:
             assert call not in text, of(path)
 
 
+FORBIDDEN = {
+    "pickle", "marshal", "shelve", "dill", "joblib", "yaml", "runpy", "code", "tarfile",
+    "xml.etree.ElementTree",
+}  # fmt: skip
+RUNNING = {
+    "import_module": {
+        "__init__.py", "cli/main.py", "cli/completion.py", "env/__init__.py", "shipped/__init__.py",
+    },
+    "exec_module": {"policies/own.py"},
+    "spec_from_loader": {"policies/own.py", "shipped/__init__.py"},
+    "extractall": set(),
+    "unpack_archive": set(),
+    "read_pickle": set(),
+    "system": set(),
+    "run_path": set(),
+}  # fmt: skip
+"""Functions that can run code or write files with foreign names, and the modules that call them.
+
+These modules import tables of the project's own modules, and Python files that a user names.
+"""
+
+
+def called(path: Path) -> list[tuple[str, ast.Call]]:
+    """Return the calls of a module with the name of the function or method."""
+    calls = [node for node in nodes(path) if isinstance(node, ast.Call)]
+    names = {ast.Name: "id", ast.Attribute: "attr"}
+    return [
+        (getattr(call.func, names[type(call.func)]), call)
+        for call in calls
+        if type(call.func) in names
+    ]
+
+
 def test_foreign_data_is_never_unpickled_or_evaluated() -> None:
+    """SECURITY.md states this."""
+    callers: dict[str, set[str]] = {name: set() for name in RUNNING}
+    for path in [*modules(), *CAMPAIGNS.rglob("*.py")]:
+        assert not imported(path) & FORBIDDEN, path
+        assert "cloudpickle" not in imported(path) or path.name == "processes.py", path
+        for name, call in called(path):
+            assert not (name in ("eval", "exec", "compile") and isinstance(call.func, ast.Name))
+            assert name != "__import__", path
+            if name == "load" and ast.unparse(call.func) == "np.load":
+                assert "allow_pickle=False" in ast.unparse(call), path
+            assert "shell=True" not in {ast.unparse(word) for word in call.keywords}, path
+            if name in callers and path.is_relative_to(PACKAGE):
+                callers[name].add(of(path))
+            else:
+                assert name not in callers, path
+    assert all(callers[name] <= RUNNING[name] for name in callers), callers
+
+
+LISTENING = {
+    "_attach": {"wire/zmq_link.py"},
+    "bind": {"campaign/batsched.py", "policies/queue_order.py"},
+    "bind_sockets": {"studies/whatif/server.py"},
+    "LocalCluster": {"executors/on_dask.py"},
+    "SpecCluster": {"executors/cluster.py"},
+}
+"""Functions that open a port (or have the same name), and the modules that call them."""
+
+
+def test_few_modules_listen_on_the_network() -> None:
+    """SECURITY.md lists them."""
+    seen: dict[str, set[str]] = {name: set() for name in LISTENING}
     for path in modules():
-        forbidden = {"pickle", "marshal", "shelve", "xml.etree.ElementTree"}
-        assert not imported(path) & forbidden, of(path)
-        calls = {
-            node.func.id
-            for node in nodes(path)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        }
-        assert not calls & {"eval", "exec"}, of(path)
+        assert not imported(path) & {"http.server", "socketserver", "xmlrpc", "aiohttp", "flask"}
+        assert not imported(path) & {"urllib.request", "requests", "httpx", "http.client"}, path
+        for name, _ in called(path):
+            if name in seen:
+                seen[name].add(of(path))
+    assert seen == LISTENING
 
 
 def test_the_examples_in_docstrings_hold() -> None:

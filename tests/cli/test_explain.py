@@ -142,7 +142,8 @@ def test_several_seeds_record_no_plans(tmp_path, capsys) -> None:
 
 @pytest.mark.slow
 def test_reproduce_repeats_a_run_with_its_record(toy) -> None:
-    repeated = repetition(toy).run(None)
+    with repetition(toy) as ready:
+        repeated = ready.run(None)
     assert repeated.reproduced
     assert {row.file for row in repeated.files} >= {"easy/rebat_plans.npz"}
 

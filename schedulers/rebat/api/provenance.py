@@ -13,6 +13,7 @@ import msgspec
 
 import rebat
 from rebat.api.choosing import Policies
+from rebat.campaign.store import OVERVIEW
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash, write_json
 from rebat.models.failures.correlated import Correlated
@@ -21,6 +22,7 @@ from rebat.policies.own import file_of, is_own
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.presets import ALIASES, PRESETS
 from rebat.runs.scenario import ScenarioOptions
+from rebat.workloads.site import Site
 
 PROVENANCE = "provenance.json"
 """Name of the file in a results folder."""
@@ -31,6 +33,9 @@ _PACKAGES = ("numpy", "numba", "scipy", "pandas", "matplotlib", "pyarrow")
 WORKLOAD = "WORKLOAD"
 """Value of `InputFile.option` for the workload, which is not an option but an argument."""
 
+SITE = "SITE"
+"""Value of `InputFile.option` for a file that the workload, a site, names."""
+
 
 class InputFile(msgspec.Struct, frozen=True):
     """A file that a run read.
@@ -38,7 +43,7 @@ class InputFile(msgspec.Struct, frozen=True):
     Attributes
     ----------
     option : str
-        The option that names the file, or `WORKLOAD`.
+        The option that names the file, `WORKLOAD` or `SITE`.
     file : str
         Path of the file as the user wrote it, or the name of an included input.
     sha256 : str
@@ -87,26 +92,43 @@ def origin_of(
     options: ScenarioOptions,
     policies: Policies,
     command: CommandLine | None,
+    site: Site | None = None,
 ) -> Origin:
     """Return the command and input files of a run as an `Origin`.
 
     ``sha256`` is the hash of the workload. Without a ``command``, inputs are recorded by their file
-    names.
+    names. ``site`` is the workload if it is a site. The files of a site are inputs, too.
     """
     given: Mapping[str, str] = command.given if command else {}
     inputs = [InputFile(WORKLOAD, given.get(WORKLOAD, workload.name), sha256)]
+    of_site = site.file("failures") if site else None
+    if site is not None:
+        inputs += _files_of_site(site, Path(inputs[0].file).parent)
     for name in ("failures", "operations"):
         path: Path | None = getattr(options, name)
-        if path is not None:
+        if path is not None and path != of_site:
             option = f"--{name}"
             inputs.append(InputFile(option, given.get(option, path.name), file_hash(path)))
-    inputs += [InputFile("--law", file, file_hash(Path(file))) for file in _files_of(options.law)]
+    inputs += [
+        InputFile("--law", file, file_hash(Path(file)))
+        for file in law_files(options.law)
+        if file != str(of_site)
+    ]
     for file in policy_files(policies):
         inputs.append(InputFile("--policy", file, file_hash(Path(file))))
     return Origin(command.arguments if command else [], list(dict.fromkeys(inputs)))
 
 
-def _files_of(law: Law | None) -> Iterator[str]:
+def _files_of_site(site: Site, folder: Path) -> Iterator[InputFile]:
+    """Yield the files of a site. Their recorded paths begin with ``folder``."""
+    texts = [site.jobs, site.checkpoints, site.failures]
+    for text in texts:
+        if text and isinstance(text, str) and (path := site.folder / text).is_file():
+            yield InputFile(SITE, (folder / text).as_posix(), file_hash(path))
+
+
+def law_files(law: Law | None) -> Iterator[str]:
+    """Yield the files that a failure law reads, as the user wrote them."""
     base = law.of if isinstance(law, Correlated) else law
     for name in base.paths if base else ():
         if file := getattr(base, name):
@@ -158,6 +180,8 @@ class RecordedOrigin(msgspec.Struct, frozen=True):
     command: list[str]
     versions: dict[str, str]
     inputs: list[InputFile]
+    policies: list[str] = []
+    seeds: list[int] = []
 
 
 def read_origin(folder: Path) -> RecordedOrigin:
@@ -166,11 +190,16 @@ def read_origin(folder: Path) -> RecordedOrigin:
     try:
         content = path.read_bytes()
     except OSError:
-        problem = f"contains no {PROVENANCE}"
-        raise InputError(problem, str(folder), "a folder written by rebat run --out") from None
+        problem, expected = f"contains no {PROVENANCE}", "a folder written by rebat run --out"
+        if (folder / OVERVIEW).is_file():
+            problem = "is the result of a campaign"
+            expected = (
+                "a result of rebat run; 'rebat campaign run' repeats a campaign from its file"
+            )
+        raise InputError(problem, str(folder), expected) from None
     try:
         origin = msgspec.json.decode(content, type=RecordedOrigin)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is invalid: {error}", str(path), "a file of rebat run") from None
     if origin.command[:1] != ["run"]:
         raise InputError("contains no command", str(path), "a result of the command rebat run")

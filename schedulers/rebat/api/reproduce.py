@@ -8,6 +8,7 @@ in another order. The last digits of a sum can then differ, although the schedul
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import os
 import re
@@ -15,7 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -23,24 +25,14 @@ from typing import Any, Final, Literal
 import msgspec
 
 import rebat
-from rebat.api.provenance import (
-    PROVENANCE,
-    WORKLOAD,
-    InputFile,
-    RecordedOrigin,
-    read_origin,
-    versions,
-)
+from rebat.api.allowed import check_command, is_code
+from rebat.api.bundle import RESULT, read_bundle
+from rebat.api.inputs import FoundInput, find_inputs, places, redirected
+from rebat.api.provenance import PROVENANCE, RecordedOrigin, read_origin, versions
 from rebat.core.errors import InputError
-from rebat.core.files import file_hash, located
+from rebat.core.files import file_hash
 from rebat.core.folders import MANIFEST, listed
-from rebat.workloads.load import workload_hash
-
-_SHIPPED = {
-    WORKLOAD: ("workloads", ".json"),
-    "--failures": ("failure_events", ".events"),
-}
-"""For each option, the kind and the file extensions of the inputs that rebat includes."""
+from rebat.policies.own import ALLOWED
 
 
 class Reproduction(msgspec.Struct, frozen=True):
@@ -88,107 +80,116 @@ class Reproduction(msgspec.Struct, frozen=True):
         }
 
 
-class FoundInput(msgspec.Struct, frozen=True):
-    """An input of the recorded run, and the file that the new run reads.
+class CodeFile(msgspec.Struct, frozen=True):
+    """A Python file that a recorded run executes.
 
-    ``moved`` states whether the path of the file differs from the recorded path.
+    Attributes
+    ----------
+    file : str
+        The recorded path.
+    path : Path
+        The file.
+    lines : int
+        Number of lines.
+    sha256 : str
+        Hash of the present content.
     """
 
-    recorded: InputFile
+    file: str
     path: Path
-    moved: bool
-    change: str = ""
+    lines: int
+    sha256: str
+
+
+def _code_in(inputs: Iterable[FoundInput]) -> list[CodeFile]:
+    files = []
+    for row in inputs:
+        if is_code(row.recorded):
+            content = row.path.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()
+            files.append(CodeFile(row.recorded.file, row.path, len(content.splitlines()), digest))
+    return files
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """A recorded run that is ready to run again."""
+    """A recorded run that is ready to run again.
+
+    Attributes
+    ----------
+    folder : Path
+        The result.
+    origin : RecordedOrigin
+    inputs : list of FoundInput
+    code : list of CodeFile
+        The Python files that the run executes. They are not part of rebat.
+    bundled : bool
+        Whether the result is from a bundle. If it is, the run reads only ``inputs`` and the inputs
+        that rebat includes.
+    """
 
     folder: Path
     origin: RecordedOrigin
     inputs: list[FoundInput]
+    code: list[CodeFile]
+    bundled: bool = False
 
     @property
     def changes(self) -> list[str]:
         """A sentence for each version or input that differs from the record."""
         return [*_changed_versions(self.origin), *(row.change for row in self.inputs if row.change)]
 
-    def run(self, out: Path | None) -> Reproduction:
+    def run(self, out: Path | None, run_code: bool = False) -> Reproduction:
         """Run the recorded command again and compare the files.
 
         Parameters
         ----------
         out : Path, optional
             Folder in which the new result is kept (default: it is deleted).
+        run_code : bool
+            Whether the run may execute the Python files in `code`. Read them first.
+
+        Raises
+        ------
+        InputError
+            If the result needs Python code and ``run_code`` is not set, or if the command writes no
+            result.
         """
+        if self.code and not run_code:
+            files = ", ".join(row.file for row in self.code)
+            raise InputError("is Python code that was not confirmed", files, "run_code=True")
         with tempfile.TemporaryDirectory() as scratch:
             folder = (out or Path(scratch) / "out").absolute()
             arguments, place = self.origin.command, None
-            if any(row.moved for row in self.inputs):
+            if self.bundled or any(row.moved for row in self.inputs):
                 place = Path(scratch) / "inputs"
                 arguments = _staged(arguments, self.inputs, place)
-            _run(arguments, folder, place)
+            _run(arguments, folder, place, [row.sha256 for row in self.code])
             return Reproduction(self.changes, list(compared(self.folder, folder)))
 
 
-def repetition(out: Path, inputs: Path | None = None) -> Repetition:
-    """Read the provenance of a result and find its inputs.
+@contextmanager
+def repetition(result: Path, inputs: Path | None = None) -> Iterator[Repetition]:
+    """Read the provenance of a result, find its inputs, and yield the recorded run.
 
     Parameters
     ----------
-    out : Path
-        Folder of the result.
+    result : Path
+        Folder of the result, or a bundle. A bundle is unpacked for the duration of the block.
     inputs : Path, optional
         Folder with inputs, which can have any names. If an input is missing or changed at its
         recorded path, rebat searches this folder for a file with the recorded hash.
     """
-    origin = read_origin(out)
-    return Repetition(out, origin, list(_located(origin.inputs, inputs)))
-
-
-def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[FoundInput]:
-    by_hash: dict[str, Path] | None = None
-    for row in recorded:
-        path = _at_recorded_path(row)
-        if path is not None and _hash_of(path) == row.sha256:
-            yield FoundInput(row, path, False)
-            continue
-        if folder is not None and by_hash is None:
-            by_hash = _hashes(folder)
-        if moved := (by_hash or {}).get(row.sha256):
-            yield FoundInput(row, moved, True)
-        elif path is None:
-            expected = f"the file with sha256 {row.sha256}, or --inputs DIR with this file"
-            raise InputError("no such file", row.file, expected)
-        else:
-            yield FoundInput(row, path, False, f"input {row.file} has changed")
-
-
-def _hash_of(path: Path) -> str:
-    """Return the hash of a file, or of a site with all its files."""
-    try:
-        return workload_hash(path)
-    except InputError:
-        return file_hash(path)
-
-
-def _at_recorded_path(row: InputFile) -> Path | None:
-    """Return the file at the recorded path, or the included input.
-
-    Return None if neither exists.
-    """
-    path = Path(row.file)
-    if row.option in _SHIPPED:
-        try:
-            path = located(path, *_SHIPPED[row.option])
-        except InputError:
-            return None
-    return path if path.is_file() else None
-
-
-def _hashes(folder: Path) -> dict[str, Path]:
-    if not folder.is_dir():
-        raise InputError("is not a folder", str(folder), "a folder with the inputs")
-    return {_hash_of(path): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    if not result.is_file():
+        origin = read_origin(result)
+        check_command(origin, str(result / PROVENANCE))
+        rows = list(find_inputs(origin.inputs, inputs))
+        yield Repetition(result, origin, rows, _code_in(rows))
+        return
+    if inputs is not None:
+        raise InputError("has no effect", "--inputs", "a folder; a bundle contains its inputs")
+    with tempfile.TemporaryDirectory(prefix="rebat-bundle-") as place:
+        origin, rows = read_bundle(result, Path(place))
+        yield Repetition(Path(place) / RESULT, origin, rows, _code_in(rows), bundled=True)
 
 
 def _changed_versions(origin: RecordedOrigin) -> Iterator[str]:
@@ -199,38 +200,49 @@ def _changed_versions(origin: RecordedOrigin) -> Iterator[str]:
 
 
 def _staged(arguments: list[str], inputs: Sequence[FoundInput], place: Path) -> list[str]:
-    """Copy the inputs to their recorded paths below ``place``. Return the new arguments.
+    """Copy the inputs to their places in a folder. Return the new arguments.
 
-    Inputs with absolute paths, or with paths that lead out of the folder, get new paths.
+    An input that rebat includes is not copied, because its argument is a name.
     """
     place.mkdir()
-    for number, row in enumerate(inputs):
-        file = Path(row.recorded.file)
-        if not row.moved and row.path != file:
-            continue  # the argument is the name of an included input
-        if file.is_absolute() or ".." in file.parts:
-            file = Path(f"input-{number}") / file.name
-            arguments = [text.replace(row.recorded.file, str(file)) for text in arguments]
-        (place / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(row.path, place / file)
-    return arguments
+    rows = [row for row in inputs if not row.included]
+    where = places(row.recorded for row in rows)
+    for row in rows:
+        file = place / where[row.recorded]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(row.path, file)
+    return redirected(arguments, where)
 
 
-def _run(arguments: Sequence[str], folder: Path, place: Path | None) -> None:
+def _run(
+    arguments: Sequence[str], folder: Path, place: Path | None, allowed: Sequence[str]
+) -> None:
     """Run a command of rebat in a process, in the current folder or in ``place``.
 
-    The exit status is ignored: even if a policy fails, there is a result.
+    The process imports nothing from its folder, which can contain foreign files. It executes only
+    Python files of the user whose hashes are ``allowed``. The exit status is ignored: even if a
+    policy fails, there is a result.
     """
     before = (folder / MANIFEST).exists()
     command = [sys.executable, "-P", "-m", "rebat", *arguments, "--out", str(folder)]
-    paths = [str(Path(rebat.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    paths = [Path(rebat.__file__).parents[1], *_python_path()]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        ALLOWED: ",".join(allowed),
+    }
     done = subprocess.run(
         command, stdout=subprocess.DEVNULL, cwd=place, env=environment, check=False
     )
     if before or not (folder / MANIFEST).exists():
         problem = f"the command ended with status {done.returncode} and wrote no result"
         raise InputError(problem, PROVENANCE, "the command of a result: " + " ".join(arguments))
+
+
+def _python_path() -> Iterator[Path]:
+    """Yield the folders of PYTHONPATH. Relative folders start at the present folder."""
+    if path := os.environ.get("PYTHONPATH"):
+        yield from (Path(folder).absolute() for folder in path.split(os.pathsep))
 
 
 BOUND = 1e-9

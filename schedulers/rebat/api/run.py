@@ -376,7 +376,9 @@ def study(
         stage=stage,
         options=options,
         many=many,
-        origin=origin_of(Path(jobs.origin.file or ""), jobs.sha256, options, policies, command),
+        origin=origin_of(
+            Path(jobs.origin.file or ""), jobs.sha256, options, policies, command, site
+        ),
         uses_law_mtbf=of_law,
         explain=explain,
     )

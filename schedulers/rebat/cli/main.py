@@ -74,6 +74,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "rebat.cli.results:reproduce",
             "Run a result again and compare all its files.",
         ),
+        "bundle": (
+            "rebat.cli.results:bundle",
+            "Pack a result and its inputs into one zip file.",
+        ),
         "cite": ("rebat.cli.cite:cite", "Print BibTeX entries for a result."),
     },
     "Policies": {

@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that read a result: ``validate``, ``explain``, ``export`` and ``reproduce``."""
+"""Commands that read a result: ``validate``, ``explain``, ``export``, ``bundle``, ``reproduce``."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
+from msgspec.structs import asdict
 
 from rebat.cli.command import command
 from rebat.cli.options import AnyPath, File, Folder, Json, NewFile, print_json, reject_with_json
-from rebat.console.output import print_result, warn
+from rebat.console.output import print_line, print_result, warn
 from rebat.core.declared import Count, Machine, Seconds, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.formatting import counted, printable
 
 if TYPE_CHECKING:
-    from rebat.api.reproduce import Reproduction
+    from rebat.api.reproduce import Repetition, Reproduction
     from rebat.api.validation import Validation
     from rebat.results.explain.story import Story
     from rebat.results.files.batsim_files import JobsFile
     from rebat.results.files.run_folder import RecordSource
     from rebat.results.validate.findings import Finding
+
+Inputs = Annotated[
+    Folder | None,
+    "Folder with the input files under any names. If an input is missing or changed at its recorded path, rebat finds it here by its hash.",
+]
 
 
 @command()
@@ -299,28 +308,69 @@ def export(
 
 
 @command()
+def bundle(
+    result: Annotated[Folder, extra(metavar="OUT")],
+    *,
+    inputs: Inputs = None,
+    out: Annotated[NewFile, "-o", "--out", "Zip file to write."],
+    as_json: Json = False,
+) -> None:
+    """Pack a result and its inputs into one zip file, to send it to a colleague.
+
+    OUT is a folder of 'rebat run --out'. The zip file contains the files of the result, the
+    workload, failures, operations, files of failure laws, Python files of policies, and a README.
+    It does not contain inputs that are part of rebat, like 'toy'. The command checks the hash of
+    each file. If a file has changed since the run, nothing is written.
+
+    'rebat reproduce FILE.zip' runs the result again.
+
+    \b
+    Example:
+      rebat bundle out/june -o june.zip
+    """
+    from rebat.api.bundle import bundle as pack
+
+    packed = pack(result, out, inputs)
+    size_mb = out.stat().st_size / 1e6
+    if as_json:
+        print_json({**asdict(packed), "bytes": out.stat().st_size}, f"the bundle is {out}")
+        return
+    names = f", without {', '.join(packed.names)} (part of rebat)" if packed.names else ""
+    print_result(
+        f"{out}: {counted(len(packed.results), 'file')} of the result, "
+        f"{counted(len(packed.copies), 'input')}{names}, {size_mb:.1f} MB\n"
+        f"Run it again with: rebat reproduce {shlex.quote(str(out))}",
+        f"the bundle is {out}",
+    )
+
+
+@command()
 def reproduce(
     result: Annotated[AnyPath, extra(metavar="OUT")],
     *,
-    inputs: Annotated[
-        Folder | None,
-        "Folder with the input files under any names. If an input is missing or changed at its recorded path, rebat finds it here by its hash.",
-    ] = None,
+    inputs: Inputs = None,
     out: Annotated[Folder | None, "Keep the new result in this folder."] = None,
+    yes: Annotated[
+        bool, "Run the Python code of the result's policies without a question. Read it first."
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a result again and compare all its files.
 
-    OUT is a folder of 'rebat run --out'. Its file provenance.json contains the command, the
-    versions and the hashes of the inputs. Relative paths of inputs start at the current folder. The
-    command first prints the versions and inputs that have changed. Then it runs the recorded
-    command, and prints a verdict and a row per file.
+    OUT is a folder of 'rebat run --out', or a zip file of 'rebat bundle'. Its file provenance.json
+    contains the command, the versions and the hashes of the inputs. For a folder, relative paths of
+    inputs start at the current folder. A zip file contains its inputs. The command first prints the
+    versions and inputs that have changed. Then it runs the recorded command, and prints a verdict
+    and a row per file.
+
+    If policies of the result are Python files, the command lists these files and asks before it
+    runs them. Without a terminal, --yes is necessary.
 
     A file is equal up to rounding if its texts are equal and its numbers have a relative difference
     of at most 1e-9. Other versions of Python and numpy cause such differences.
 
     Exit status 0: all files are equal, or equal up to rounding; 1: files differ; 2: an input is
-    missing or unreadable.
+    missing or unreadable, or the Python code was not confirmed.
 
     \b
     Example:
@@ -328,17 +378,48 @@ def reproduce(
     """
     from rebat.api.reproduce import repetition
 
-    ready = repetition(result, inputs)
-    for change in ready.changes:
-        warn(change)
-    done = ready.run(out)
+    with repetition(result, inputs) as ready:
+        for change in ready.changes:
+            warn(change)
+        if ready.code:
+            _confirm_code(ready, result, yes)
+        done = ready.run(out, run_code=True)
     saved = "nothing is saved" if out is None else f"the new result is in {out}"
     if as_json:
         print_json({**done.record, "out": out}, saved)
     else:
-        print_result(f"{done.verdict}\n\n{_files_table(done)}", saved)
+        print_result(f"{printable(done.verdict)}\n\n{_files_table(done)}", saved)
     if not done.reproduced:
         raise SystemExit(1)
+
+
+def _confirm_code(ready: Repetition, result: Path, yes: bool) -> None:
+    """List the Python files of a result, and ask whether they may run.
+
+    Raises
+    ------
+    InputError
+        If the user does not agree, or cannot be asked.
+    """
+    from rebat.api.bundle import INPUTS
+
+    asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
+    print_line("The policies of this result are Python code that is not part of rebat:")
+    for row in ready.code:
+        print_line(f"  {row.file}: {counted(row.lines, 'line')}, SHA-256 {row.sha256}")
+        if asks:
+            print_line(f"    read it in {row.path}")
+    if yes:
+        return
+    expected = "--yes, after you have read the code"
+    if ready.bundled:
+        pattern = shlex.quote(f"{INPUTS}/*.py")
+        expected += f", for example with: unzip -p {shlex.quote(str(result))} {pattern}"
+    if not asks:
+        raise InputError("needs Python code, which was not confirmed", str(result), expected)
+    print_line("Such code can do everything that you can do on this computer.")
+    if not click.confirm("Run this code?", err=True):
+        raise InputError("needs Python code, which you did not allow", str(result), expected)
 
 
 _FILE_COLUMNS = ["file", "verdict", "line", "field", "before", "now"]

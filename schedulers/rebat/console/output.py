@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TextIO
 import click
 
 from rebat.core.errors import RebatError
+from rebat.core.formatting import printable
 
 
 class Unprinted(RebatError):
@@ -23,9 +24,9 @@ class Unprinted(RebatError):
 
 
 def print_line(text: str) -> None:
-    """Print a line on standard error. If this fails, drop the line."""
+    """Print a line on standard error, without control characters. If this fails, drop the line."""
     try:
-        click.echo(text, err=True)
+        click.echo(printable(text), err=True)
     except OSError:
         silence(sys.stderr)
 
@@ -77,8 +78,11 @@ class Sheet(NamedTuple):
         """Return the table as text. On a terminal, it has colours and fits the terminal's width."""
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
-        from rich.markup import escape as plain
+        from rich.markup import escape
         from rich.table import Table
+
+        def plain(cell: str) -> str:
+            return escape(printable(cell))
 
         table = Table(
             title=plain(self.title),

@@ -23,6 +23,18 @@ def counted(count: int, noun: str, several: str = "") -> str:
     return f"{count} {noun if count == 1 else several or noun + 's'}"
 
 
+def printable(text: str) -> str:
+    """Return text in which characters that control a terminal are visible, except line feeds.
+
+    >>> printable("red" + chr(27))
+    'red\\\\x1b'
+    """
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
 _SPECIAL = re.compile(r'[",\r\n]')
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _PLAIN = re.compile(r"""[^'=+\-@\t\r\n",][^\r\n",]*""")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -27,6 +28,13 @@ Rule = Callable[..., Any]
 
 MARK = ".py:"
 """Text that marks a specification (``FILE.py:NAME``) of user-defined code."""
+
+
+ALLOWED = "REBAT_PYTHON_FILES"
+"""Environment variable with the SHA-256 hashes of the Python files that may run, joined by commas.
+
+If it is not set, every file that the user names may run.
+"""
 
 
 class OwnCode(msgspec.Struct, frozen=True):
@@ -83,16 +91,26 @@ def load_module(file: str) -> ModuleType:
     sys.modules[loader.name] = module  # dataclasses need their module in sys.modules
     try:
         loader.exec_module(module)
+    except NotAllowed:
+        raise
     except (Exception, SystemExit) as error:
         raise InputError(f"cannot be imported: {type(error).__name__}: {error}", file) from error
     return module
+
+
+class NotAllowed(InputError):
+    """Error: `ALLOWED` is set and does not contain the hash of a Python file."""
 
 
 class Fresh(SourceFileLoader):
     """An import loader that compiles the current contents of a file, and writes no cache file."""
 
     def get_code(self, fullname: str) -> CodeType:
-        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        content, allowed = self.get_data(self.path), os.environ.get(ALLOWED)
+        if allowed is not None and hashlib.sha256(content).hexdigest() not in allowed.split(","):
+            expected = "a Python file that was confirmed, with its content unchanged"
+            raise NotAllowed("may not run", self.path, expected)
+        code: CodeType = self.source_to_code(content, self.path)
         return code
 
 

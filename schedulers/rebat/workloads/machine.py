@@ -177,7 +177,7 @@ def stated_rules_of(machine: Mapping[str, Any] | None) -> dict[str, str]:
     Raises
     ------
     InputError
-        If there are other fields, or values other than text.
+        If there are other fields, or values other than text, or if a value names Python code.
     """
     rules = (machine or {}).get("rules")
     if not isinstance(rules, dict):
@@ -188,7 +188,15 @@ def stated_rules_of(machine: Mapping[str, Any] | None) -> dict[str, str]:
             raise unknown_name("field of the rules", str(key), names)
         if not isinstance(value, str):
             raise InputError(f"is {short(str(value))}", f"rules: {key}", "a text")
+        reject_code(value, f"rules: {key}")
     return rules
+
+
+def reject_code(text: str, where: str) -> None:
+    """Raise InputError if a text of a data file names a Python file. Data files run no code."""
+    if ".py" in text:
+        expected = "a name; only the command line, scripts and campaigns name Python files"
+        raise InputError(f"names Python code: {short(text)}", where, expected)
 
 
 def partitions_in_use(workload: Workload, cores_per_node: int = 1) -> list[StatedPartition]:

@@ -29,7 +29,7 @@ from rebat.workloads.checkpoint_table import (
     read_checkpoints,
     with_checkpoints_of,
 )
-from rebat.workloads.machine import stated_partitions, stated_rules_of
+from rebat.workloads.machine import reject_code, stated_partitions, stated_rules_of
 
 ENDING = ".toml"
 NO_PARTITIONS = "none"
@@ -145,7 +145,8 @@ def read_site(path: Path) -> Site:
 
 
 def _check(site: Site, path: Path) -> None:
-    """Raise InputError if the name of a file, the time zone or the price is not valid."""
+    """Raise InputError if the name of a file, the policy, the time zone or the price is invalid."""
+    reject_code(site.scheduler.policy, f"{path}: scheduler: policy")
     for field in ("jobs", "past", "failures"):
         name = getattr(site, field)
         if "\0" in name or (field == "jobs" and not name):
