@@ -104,7 +104,7 @@ def _of_commands() -> Iterator[str]:
     from rebat.cli.main import cli
 
     def walk(command: click.Command, ctx: click.Context, path: str) -> Iterator[str]:
-        for parameter in command.get_params(ctx):
+        for parameter in command.params:
             names = [*parameter.opts, *parameter.secondary_opts]
             if isinstance(parameter, click.Argument):
                 names = [str(parameter.human_readable_name)]

@@ -144,6 +144,7 @@ NO_TABLE = {
     "simulate": "the names of its files",
     "operations": "the name of its file",
     "pybatsim-path": "a path",
+    "bundle": "the name of its file",
     "cite": "BibTeX",
     "completion": "a script",
     "warmup": "a sentence",
