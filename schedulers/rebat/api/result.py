@@ -12,7 +12,7 @@ import msgspec
 
 from rebat.api import frames, sheets
 from rebat.api.checks import in_python
-from rebat.api.figure_files import NO_FIGURES, FigureFiles
+from rebat.api.figure_files import NO_FIGURES, FigureFiles, formats_in
 from rebat.api.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.console.output import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
@@ -32,6 +32,7 @@ from base64 import b64encode
 
 from rebat.core.formatting import PAGE_STYLE
 from rebat.figures.canvas import content_of, save
+from rebat.figures.paper import inches
 from rebat.workloads.machine import names_in
 
 
@@ -291,7 +292,8 @@ class Result:
         self,
         out: str | Path,
         *,
-        figures: bool = False,
+        figures: bool | str | Sequence[str] = False,
+        figure_width: float | None = None,
         force: bool = False,
         gantt: str | None = None,
         flagship: str | None = None,
@@ -303,10 +305,12 @@ class Result:
         ----------
         out : str or Path
             A new folder. With ``force``, an earlier result in the folder is replaced.
-        figures : bool
-            Whether to draw the figures as well.
+        figures : bool, str or sequence of str
+            Formats in which to draw the figures, like ``"pdf,svg"``. True means ``"png"``.
+        figure_width : float, optional
+            Width of the figures for a paper, see `Plot.save`.
         gantt, flagship : str, optional
-            Time window of gantt.png, and id of the job of flagship.png.
+            Time window of the figure gantt, and id of the job of the figure flagship.
         format : {"csv", "parquet"}
             Format of the tables of jobs and attempts.
 
@@ -315,7 +319,7 @@ class Result:
         InputError
             If the folder exists or cannot be written.
         """
-        chosen = FigureFiles(figures, gantt, flagship)
+        chosen = FigureFiles(formats_in(figures), figure_width, gantt, flagship)
         chosen.check(bool(self.runs), "", "figures=True, and a single seed")
         check_format(format, "format")
         with atomic_folder(Path(out), force) as folder:
@@ -421,15 +425,24 @@ class Plot:
     def __init__(self, figure: Any, about: str) -> None:
         self.figure, self.about = figure, about
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, width: float | None = None) -> None:
         """Write the figure. The suffix of the file name sets the format.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        width : float, optional
+            Width for a paper, with text of 8 points: 1 or 2 columns of a two-column paper (3.5 or
+            7.16 inches), or another number of inches. By default, the figure has the size for the
+            screen. ``figure`` itself does not change.
 
         Raises
         ------
         InputError
-            If the suffix is not .png, .svg, .pdf or .eps.
+            If the suffix is not .png, .svg, .pdf or .eps, or the width is invalid.
         """
-        save(self.figure, Path(path))
+        save(self.figure, Path(path), None if width is None else inches(width, "width"))
 
     def html(self) -> str:
         """Return an HTML image element that contains the figure."""

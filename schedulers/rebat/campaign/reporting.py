@@ -17,10 +17,10 @@ from rebat.campaign.opening import Campaign, read_tables
 from rebat.campaign.store import TABLE, Store
 from rebat.campaign.tables import ReportData, decoded, failures, read_data, write_with_data
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.files import atomic_path, write_text
+from rebat.core.files import write_bytes, write_text
 from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
-from rebat.figures.canvas import as_pdf
+from rebat.figures.canvas import Drawn, FileForms, drawing
 from rebat.report.kind import Kind
 from rebat.report.parts import Report, html, markdown
 from rebat.runs.labels import rejections
@@ -28,13 +28,13 @@ from rebat.runs.simulating import NAME
 
 
 def write_report(
-    campaign: Campaign, results: Path, folder: Path, figures: bool = False
+    campaign: Campaign, results: Path, folder: Path, figures: FileForms | None = None
 ) -> list[Path]:
     """Write ``report.html`` and ``report.md`` to a folder and return their paths.
 
     If there are several kinds of units, each kind has its own page, ``report-KIND``. The folder
     also contains a ``results.parquet``. From this file, `write_pages` can write the report again.
-    With ``figures``, the folder ``figures`` contains each figure as SVG and PDF.
+    With ``figures``, the folder ``figures`` contains each figure in these formats.
     """
     check_no_result(folder)
     store = Store(results)
@@ -43,13 +43,13 @@ def write_report(
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
         raise _without_results(campaign, store, results)
-    with as_pdf() if figures else nullcontext() as pdfs:
+    with drawing(figures) if figures else nullcontext() as drawn:
         extras = {kind: _extras(campaign, kind) for kind in kinds}
         unfinished = store.status(campaign.units).unfinished
         code = code_of({kind: campaign.kinds[kind] for kind in kinds})
         data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title, code)
         write_with_data(store.folder / TABLE, data, folder / TABLE)
-        return _pages(folder / TABLE, data, campaign.kinds, folder, pdfs)
+        return _pages(folder / TABLE, data, campaign.kinds, folder, drawn)
 
 
 def _without_results(campaign: Campaign, store: Store, results: Path) -> InputError:
@@ -68,12 +68,13 @@ def _without_results(campaign: Campaign, store: Store, results: Path) -> InputEr
 
 
 def write_pages(
-    table: Path, folder: Path, file: Path | None = None, figures: bool = False
+    table: Path, folder: Path, file: Path | None = None, figures: FileForms | None = None
 ) -> list[Path]:
     """Write the reports again from the table that `write_report` wrote.
 
     If the report's code is not included in rebat, it needs the campaign's ``file`` as well. With
-    ``figures``, each figure is written as SVG, and as PDF if the table contains its data.
+    ``figures``, each figure is written in these formats. A figure whose data the table does not
+    contain is written as SVG only.
     """
     check_no_result(folder)
     data = read_data(table)
@@ -87,8 +88,8 @@ def write_pages(
         kinds = kinds_of(read_tables(file), file.parent)
     else:
         raise InputError("has no effect with --from", "FILE")
-    with as_pdf() if figures else nullcontext() as pdfs:
-        return _pages(table, data, kinds, folder, pdfs)
+    with drawing(figures) if figures else nullcontext() as drawn:
+        return _pages(table, data, kinds, folder, drawn)
 
 
 def _pages(
@@ -96,9 +97,9 @@ def _pages(
     data: ReportData,
     kinds: Mapping[str, Kind],
     folder: Path,
-    pdfs: Mapping[str, bytes] | None,
+    drawn: Drawn | None,
 ) -> list[Path]:
-    """Write a page per kind, and the figures if ``pdfs`` collects them (see `canvas.as_pdf`)."""
+    """Write a page per kind, and the figures if ``drawn`` collects them."""
     paths = []
     for kind, extras in data.kinds.items():
         if kind not in kinds:
@@ -115,22 +116,21 @@ def _pages(
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
-        if pdfs is not None:
+        if drawn is not None:
             names = "figure" if len(data.kinds) == 1 else f"{kind}-figure"
-            paths += _figures(report, pdfs, folder / "figures" / names)
+            paths += _figures(report, drawn.files, folder / "figures" / names)
     return paths
 
 
-def _figures(report: Report, pdfs: Mapping[str, bytes], name: Path) -> Iterator[Path]:
-    """Write each figure of a report to ``NAME-1.svg``, ``NAME-1.pdf`` ..., and yield the paths."""
+def _figures(
+    report: Report, files: Mapping[str, Mapping[str, bytes]], name: Path
+) -> Iterator[Path]:
+    """Write each figure of a report to ``NAME-1.svg``, ``NAME-2.svg`` ..., and yield the paths."""
     for number, svg in enumerate(_svgs(report), 1):
-        path = name.with_name(f"{name.name}-{number}.svg")
-        write_text(path, svg)
-        yield path
-        if svg in pdfs:
-            with atomic_path(path.with_suffix(".pdf")) as temporary:
-                temporary.write_bytes(pdfs[svg])
-            yield path.with_suffix(".pdf")
+        for form, data in files.get(svg, {"svg": svg.encode()}).items():
+            path = name.with_name(f"{name.name}-{number}.{form}")
+            write_bytes(path, [data])
+            yield path
 
 
 def _svgs(report: Report) -> Iterator[str]:
