@@ -123,13 +123,13 @@ FIGURES: dict[str, Callable[[], Any]] = {
 def test_figures_fit_the_column(name: str, width: int) -> None:
     figure = fit(FIGURES[name](), COLUMN_IN[width])
     wide, high = figure.get_size_inches()
-    assert wide == COLUMN_IN[width] and 1 < high < 9.5
+    assert wide == COLUMN_IN[width] and 1 < high < 10
     box = figure.get_tightbbox()
     assert box.x0 >= -0.02 and box.x1 <= wide + 0.02, "cut at the left or right"
     assert box.y0 >= -0.02 and box.y1 <= high + 0.02, "cut at the top or bottom"
     texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
     assert {text.get_fontsize() for text in texts} == {POINTS}
-    assert min(axes.get_window_extent().width for axes in figure.axes) > 0.2 * figure.bbox.width
+    assert min(axes.get_window_extent().width for axes in figure.axes) > 0.8 * figure.dpi
 
 
 @pytest.mark.parametrize("name", FIGURES)

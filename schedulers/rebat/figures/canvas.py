@@ -88,9 +88,32 @@ def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
 
 
 def label(name: str) -> str:
-    """Escape a name, so that matplotlib neither hides it nor shows it as a formula."""
-    text = name.replace("$", r"\$")
+    """Escape a name, so that matplotlib neither hides it nor shows it as a formula.
+
+    A long name is broken into lines.
+    """
+    text = broken(name.replace("$", r"\$"), _LONG)
     return f" {text}" if text.startswith("_") else text
+
+
+_LONG = 36
+"""Maximum number of characters in a line of a name."""
+
+
+def broken(text: str, most: int) -> str:
+    """Return a text with line breaks, at spaces and after colons and commas.
+
+    A line has more than ``most`` characters only if it cannot be broken.
+
+    >>> broken("baseline:depth=easy,react=replacement", 20)
+    'baseline:depth=easy,\\nreact=replacement'
+    """
+    lines = [""]
+    for part in re.findall(r"\n|[^ \n:,]*[:,]+ ?|[^ \n:,]+ ?| ", text):
+        if part == "\n" or (lines[-1].strip() and len(lines[-1] + part.rstrip(" ")) > most):
+            lines.append("")
+        lines[-1] += part.strip("\n")
+    return "\n".join(line.rstrip(" ") if lines[1:] else line for line in lines)
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -114,14 +137,22 @@ def legend(
     most: int,
     fontsize: float | None = None,
 ) -> None:
-    """Draw the legend of a figure with at most ``most`` columns, as many as fit its width."""
-    for columns in range(max(1, min(most, len(texts))), 0, -1):
-        drawn = figure.legend(
-            handles, texts, loc=loc, ncols=columns, frameon=False, fontsize=fontsize
-        )
-        if columns == 1 or drawn.get_window_extent().width <= figure.bbox.width:
-            return
-        drawn.remove()
+    """Draw the legend of a figure with at most ``most`` columns, as many as fit its width.
+
+    If a single column does not fit, the texts are broken into lines.
+    """
+    look = {"loc": loc, "frameon": False, "fontsize": fontsize}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for columns in range(max(1, min(most, len(texts))), 0, -1):
+            drawn = figure.legend(handles, texts, ncols=columns, **look)
+            width = drawn.get_window_extent().width
+            if width <= figure.bbox.width:
+                return
+            figure.legends.remove(drawn)
+    longest = max(len(line) for text in texts for line in text.split("\n"))
+    fitting = int(0.9 * longest * figure.bbox.width / width)
+    figure.legend(handles, [broken(text, fitting) for text in texts], **look)
 
 
 def text_in_box(

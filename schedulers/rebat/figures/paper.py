@@ -8,17 +8,15 @@ fit are broken into lines or thinned out. The paper includes the figure without 
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise
 from math import ceil
-from textwrap import wrap
 from typing import Any
 
 from rebat.core.errors import InputError
-from rebat.figures.canvas import legend
+from rebat.figures.canvas import broken, legend
 
 COLUMN_IN = {1: 3.5, 2: 7.16}
 """Width of one and of two columns of a usual two-column paper (IEEE, ACM), in inches."""
@@ -34,12 +32,15 @@ SHRINK = 0.5
 LOWEST = 0.6
 """A panel does not become lower than this share of its height on the screen."""
 
-LOWEST_IN = 0.8
+LOWEST_IN = 0.45
 HIGHEST_IN = 9.0
 """Height of a page. Panels of a higher figure become lower, down to `LOWEST_IN`."""
 
-_LONG = 18
-"""Number of characters in a line of a tick label, if the label is a long name."""
+NAMES_SHARE = 0.4
+"""Share of the width of a figure that names at the ticks of its y axes may fill."""
+
+_CHARACTER_IN, _LINE_IN = 0.06, 0.14
+"""Mean width of a character and height of a line, in inches."""
 
 _ROUNDS = 3
 """Number of times that the height of a figure is adjusted to the heights of its panels."""
@@ -87,7 +88,7 @@ def _set_height(figure: Any, panels: Sequence[Any], before: Sequence[tuple[float
     for axes, (old_wide, old_high) in zip(panels, before, strict=True):
         high = old_high * min(max(_size(axes)[0] / old_wide, LOWEST), 1.0)
         row = axes.get_subplotspec().rowspan.start
-        rows[row] = max(rows.get(row, 0.0), high)
+        rows[row] = max(rows.get(row, 0.0), high, _least(axes))
     for _ in range(_ROUNDS):
         figure.draw_without_rendering()
         width, height = figure.get_size_inches()
@@ -96,6 +97,12 @@ def _set_height(figure: Any, panels: Sequence[Any], before: Sequence[tuple[float
         room = max(HIGHEST_IN - around, LOWEST_IN * len(rows))
         figure.set_size_inches(width, around + min(sum(rows.values()), room))
     figure.draw_without_rendering()
+
+
+def _least(axes: Any) -> float:
+    """Return the height in inches that names at the ticks of the y axis need."""
+    lines = [text.get_text().count("\n") + 1 for text in axes.get_yticklabels()]
+    return len(lines) * max(lines) * _LINE_IN if max(lines, default=1) > 1 else 0.0
 
 
 def _size(axes: Any) -> tuple[float, float]:
@@ -180,7 +187,7 @@ def _wrap_labels(figure: Any) -> None:
     for axes in figure.axes:
         for name in ("x", "y"):
             axis = getattr(axes, f"{name}axis")
-            _wrap_names(axis)
+            _wrap_names(axis, int(NAMES_SHARE * figure.get_size_inches()[0] / _CHARACTER_IN))
         spec = axes.get_subplotspec()
         room = whole / spec.get_gridspec().ncols * len(spec.colspan) if spec else whole
         for text in (axes.title, axes._left_title, axes._right_title, axes.xaxis.label):
@@ -194,36 +201,18 @@ def _wrap(text: Any, room: float, upright: bool = False) -> None:
     length = box.height if upright else box.width
     if not content or length <= room or "$" in content.replace(r"\$", ""):
         return
-    lines = content.split("\n")
-    most = max(int(max(map(len, lines)) * room / length), 8)
-    text.set_text("\n".join(part for line in lines for part in wrap(line, most) or [""]))
+    longest = max(map(len, content.split("\n")))
+    text.set_text(broken(content, int(longest * room / length)))
 
 
-def _wrap_names(axis: Any) -> None:
-    """Break long names at ticks after colons and commas."""
-    from matplotlib.ticker import FixedFormatter
+def _wrap_names(axis: Any, most: int) -> None:
+    """Break names at ticks into lines of ``most`` characters."""
+    from matplotlib.ticker import FixedLocator
 
-    formatter = axis.get_major_formatter()
-    if not isinstance(formatter, FixedFormatter):
-        return
-    names = ["\n".join(_lines(name)) for name in formatter.seq]
-    if names != list(formatter.seq):
-        axis.set_major_formatter(FixedFormatter(names))
-
-
-def _lines(name: str) -> Iterator[str]:
-    """Yield the lines of a name of a policy.
-
-    >>> list(_lines("baseline:depth=easy,react=replacement"))
-    ['baseline:', 'depth=easy,', 'react=replacement']
-    """
-    line = ""
-    for part in re.findall(r"[^:,]+[:,]?|[:,]", name):
-        if line and len(line) + len(part) > _LONG:
-            yield line
-            line = ""
-        line += part
-    yield line
+    texts = [text.get_text() for text in axis.get_ticklabels()]
+    names = [broken(text, most) for text in texts]
+    if names != texts and isinstance(axis.get_major_locator(), FixedLocator):
+        axis.set_ticklabels(names)
 
 
 def _thin_ticks(figure: Any) -> None:

@@ -402,7 +402,10 @@ CAUSE_COLOURS: dict[Cause, str] = {
     Cause.HORIZON: "#222255",
     Cause.CANCELLED: "#ccddaa",
 }
-"""Paul Tol's bright scheme and three colours that colour-blind readers distinguish from it, for attempts that ran."""
+"""Paul Tol's bright scheme and three further colours, for attempts that ran.
+
+Colour-blind readers can distinguish all of them.
+"""
 
 HELD_COLOUR = "#e0e0e0"
 """The colour of nodes that are held for a job that does not run on them."""
