@@ -18,11 +18,14 @@ from rebat.console.output import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder
+from rebat.core.markup import check_form
+from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.comparison import MetricRow, Runs, intervals_csv, rows, verdict, write_seeds
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
+from rebat.results.publish import paper_table
 from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folder_of, write_run
 from rebat.session.ledger import Ledger
 
@@ -193,6 +196,26 @@ class Result:
     def text(self, columns: Sequence[str] = (), all_metrics: bool = False) -> str:
         """Return the verdict and the comparison as text, see `sheet`."""
         return f"{self.verdict}\n\n{self.sheet(columns, all_metrics).text()}"
+
+    def table(self, form: str = "latex", columns: Sequence[str] = ()) -> str:
+        """Return the comparison as a table for a paper, with a row per policy.
+
+        Parameters
+        ----------
+        form : {"latex", "md", "csv"}
+            LaTeX for the package booktabs, Markdown, or CSV with the numbers of comparison.csv.
+        columns : list of str
+            Metrics as in `compare` (default: useful utilisation, mean flow and largest flow).
+
+        Raises
+        ------
+        InputError
+            If the format or a metric is unknown.
+        """
+        chosen = check_form(form, "form")
+        with in_python():
+            names = columns_of(columns, self.seeds.metrics) or VERDICT
+        return paper_table(chosen, self.rows, self.seeds, names, list(self.failed))
 
     # ---- figures
 

@@ -370,7 +370,7 @@ def _check_absent(path: Path | None, force: bool) -> None:
 
 _GIVEN = "rebat.given"
 
-WITHOUT_EFFECT = {"out", "force", "as_json", "columns", "all_metrics", "workers"}
+WITHOUT_EFFECT = {"out", "force", "as_json", "columns", "all_metrics", "table", "workers"}
 """Parameters that affect neither the files of a result nor their content."""
 
 

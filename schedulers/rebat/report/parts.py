@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from rebat.core.formatting import PAGE_STYLE
+from rebat.core.markup import markdown_lines
 from rebat.report.claims import CONTRADICTED, TOO_FEW, Judgement, summary_of
 from rebat.results.intervals import FEWEST
 from rebat.runs.unit import Unit
@@ -355,12 +356,12 @@ def markdown(report: Report) -> str:
             [report.subject_of(j), j.claim, j.ours, j.direction, j.size, j.rule, j.paper]
             for j in judgements
         ]
-        lines += [f"## {heading}", "", *_table(_columns(report), rows), ""] if rows else []
+        lines += [f"## {heading}", "", *markdown_lines(_columns(report), rows), ""] if rows else []
     for table in report.tables:
         paper = f" ({table.paper})" if table.paper else ""
         lines += [f"## {table.title}{paper}", ""]
         lines += [table.note, ""] if table.note else []
-        lines += [*_table(table.columns, table.rows), ""]
+        lines += [*markdown_lines(table.columns, table.rows), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
     return _TAG.sub("&lt;", "\n".join(lines))
 
@@ -404,14 +405,3 @@ def _bullet(report: Report, judgement: Judgement) -> str:
         f"- {report.subject_of(judgement)}: {judgement.claim}: **{judgement.ours}** "
         f"(rule: {judgement.rule}; paper: {judgement.paper}){why}"
     )
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\r", " ").replace("\n", " ")
-
-
-def _table(columns: Sequence[Any], rows: Sequence[Sequence[str]]) -> list[str]:
-    def line(cells: Sequence[Any]) -> str:
-        return "| " + " | ".join(_one_line(str(cell)).replace("|", "/") for cell in cells) + " |"
-
-    return [line(columns), line(["---"] * len(columns)), *(line(row) for row in rows)]
