@@ -32,7 +32,6 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
     "\N{MULTIPLICATION SIGN}": r"$\times$",
     "\N{MINUS SIGN}": "$-$",
     "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$",
