@@ -410,7 +410,7 @@ def page(
     return Page(f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,"><title>{escape(title)}</title><style>
+<link rel="icon" href="data:,"><title>{escape(title)} - rebat</title><style>
 {_STYLE}
 </style></head><body>
 <h1>{escape(title)}</h1>
@@ -432,6 +432,10 @@ def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, A
         raise InputError(f"names {len(ledgers)} policies", "explore", f"at most {MOST_TOGETHER}")
     timelines, names = timelines_of(ledgers, n_nodes), names_in(source.get("nodes"))
     return Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))
+
+
+PHONE_PX = 600
+"""Width of a screen on which a page shows figures as narrow as a column of a paper."""
 
 
 class Plot:
@@ -468,9 +472,15 @@ class Plot:
         save(self.figure, Path(path), None if width is None else inches(width, "width"))
 
     def html(self) -> str:
-        """Return an HTML image element that contains the figure."""
-        data = b64encode(content_of(self.figure)).decode()
-        return f'<img alt="{self.about}" src="data:image/png;base64,{data}">'
+        """Return an HTML image element with the figure, and with a narrow version for phones."""
+        wide, narrow = (
+            f"data:image/png;base64,{b64encode(content_of(self.figure, width=width)).decode()}"
+            for width in (None, inches(1, "width"))
+        )
+        return (
+            f'<picture><source media="(max-width: {PHONE_PX}px)" srcset="{narrow}">'
+            f'<img alt="{self.about}" src="{wide}"></picture>'
+        )
 
     def _repr_png_(self) -> bytes:
         return content_of(self.figure)

@@ -10,8 +10,6 @@ from rebat.figures.canvas import (
     NARROWEST_AXIS,
     at_least,
     colours,
-    label,
-    legend,
     logarithmic,
     new_figure,
     policy_colours,
@@ -19,6 +17,7 @@ from rebat.figures.canvas import (
     time_unit,
     whiskers,
 )
+from rebat.figures.labels import label, legend
 from rebat.results.catalogue import RATIOS, metric
 from rebat.results.comparison import MetricRow
 from rebat.results.intervals import Interval, any_interval

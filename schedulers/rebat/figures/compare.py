@@ -18,12 +18,12 @@ from rebat.figures.canvas import (
     COLOURS,
     FileForms,
     colours,
-    label,
     logarithmic,
     new_figure,
     save,
     time_unit,
 )
+from rebat.figures.labels import label
 from rebat.results.compare.schedules import Comparison
 
 PNG = FileForms(("png",))

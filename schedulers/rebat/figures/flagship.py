@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from rebat.core.units import to_s
-from rebat.figures.canvas import label, legend, new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.canvas import new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.labels import label, legend
 from rebat.figures.runs import CYAN, GREEN, GREY, KEPT_COLOUR, PURPLE, RED, YELLOW
 from rebat.results.measures.recoveries import (
     KEPT,

@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 from rebat.core.errors import InputError
-from rebat.figures.canvas import broken, legend
+from rebat.figures.labels import broken, legend
 
 COLUMN_IN = {1: 3.5, 2: 7.16}
 """Width of one and of two columns of a usual two-column paper (IEEE, ACM), in inches."""

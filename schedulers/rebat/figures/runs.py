@@ -16,16 +16,8 @@ import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
 from rebat.core.units import US_PER_S, to_s
-from rebat.figures.canvas import (
-    COLOURS,
-    label,
-    legend,
-    new_figure,
-    policy_colours,
-    svg_of,
-    text_in_box,
-    time_unit,
-)
+from rebat.figures.canvas import COLOURS, new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.labels import label, legend, text_in_box
 from rebat.results.measures.nodetime import Steps
 from rebat.results.measures.platform import Window
 from rebat.results.measures.summary import RunSummary

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rebat.core.units import format_duration
-from rebat.figures.canvas import label, legend, new_figure, policy_colours, text_in_box
+from rebat.figures.canvas import new_figure, policy_colours
+from rebat.figures.labels import label, legend, text_in_box
 from rebat.results.comparison import Winner
 
 LEAST, MOST = 0.15, 0.9

@@ -259,7 +259,7 @@ _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
-<title>{{ r.title }}</title>
+<title>{{ r.title }} - rebat</title>
 <style>
 {{ style | safe }}
 h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
@@ -273,8 +273,9 @@ li, p, h1, h3 { overflow-wrap: anywhere }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
   height: auto }
 .figure svg:only-child { flex: 1 0 auto; width: 100%; min-width: 38rem; max-width: 66rem }
+.figure svg { mix-blend-mode: multiply }
 .note { color: #555; margin: .2rem 0 .5rem; font-size: .9rem } h3 { margin-bottom: .2rem }
-.key span { white-space: nowrap; margin-right: 1.2rem }
+.key span { display: inline-block; margin-right: 1.2rem }
 .key i { display: inline-block; width: 1.6rem; border-top: 3px solid; vertical-align: middle;
   margin-right: .4rem }
 .key .dashed { border-top-style: dashed } .key .dotted { border-top-style: dotted }
