@@ -12,14 +12,14 @@ import re
 import sys
 from pathlib import Path
 
-from rebat.campaign.kinds import KINDS
+from rebat.campaign.kinds import kinds_of
 from rebat.campaign.tables import decoded, read_data
 from rebat.report.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"
 # For each folder with stored results: beginnings of the titles of the pictures on its page.
 FIGURES: dict[str, tuple[str, ...]] = {
-    "node-stealing": ("june-2017: SFSJ / Baseline",),
+    "node-stealing": ("june-2017: h111 / baseline",),
     "silent-errors": ("synthetic: percentages above R-LIST-0, P = 10,000",),
     "torus": ("completion times, scale 5800 h, jobs of 256 nodes",),
     "replacement": ("mixed: makespan",),
@@ -35,11 +35,12 @@ FIGURES: dict[str, tuple[str, ...]] = {
 def pictures(results: Path) -> list[Picture]:
     """Return the pictures in the report of stored results."""
     data = read_data(results)
+    kinds = kinds_of(data.code, None)
     return [
         picture
         for kind, extras in data.kinds.items()
-        for picture in KINDS[kind]
-        .report(results, decoded(extras, KINDS[kind].extras, results), data.provenance)
+        for picture in kinds[kind]
+        .report(results, decoded(extras, kinds[kind].extras, results), data.provenance)
         .pictures
     ]
 

@@ -497,11 +497,11 @@ VARIANTS = (
           "76.18 % and 75.17 %, the lowest of Table 8", _below_all_others),
     Claim("H311 steals more often than H111", "H311's steals minus H111's", ABOVE,
           "only variant 311 is able to increase the usage (section 7.3)",
-          lambda on: interval(on.minus_h111("h311", "steals"))),
+          lambda on: interval(on.minus_h111("h311", "steals")), unit="steals"),
     Claim("other victims and other criteria lead to fewer steals",
           "largest difference of H112, H113, H121, H122 and H123 from H111's steals", BELOW,
           "always lead to a reduced usage (section 7.3); Table 9 has more for 122, 123 on March",
-          _steals_of_others),
+          _steals_of_others, unit="steals"),
     *(
         Claim(f"waiting for the next checkpoint (H311) raises the {words} flow of every size class",
               "smallest ratio to H111 over the size classes",

@@ -33,7 +33,7 @@ def report(
         title="What causes the gain of node stealing",
         lead=(
             "The paper of Du, Marchal, Pallez and Robert (CCPE 2024) and the authors' program "
-            "differ in several rules. This report shows the ratio of node stealing to Baseline "
+            "differ in several rules. This report shows the ratio of node stealing to baseline "
             "for two versions: with the rules of the paper, and with the rules of the program. "
             "Other rows show the effect of one rule: the change of this ratio if the version "
             f"uses this rule of the other version. Ratios and effects are paired by seed.{mark}"
@@ -150,7 +150,7 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
         if shown:
             title = f"{setting.label} ({setting.grid}): gain with each difference"
             over = n_of(runs, setting)
-            yield ratio_picture(title, shown, "Baseline with the same axes", over, over)
+            yield ratio_picture(title, shown, "baseline with the same axes", over, over)
 
 
 REPORT = ReportMaker(report, True)

@@ -302,7 +302,7 @@ def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
 
 
 _COMPARISONS = (
-    ("Figures 6, 7, 13", "SFSJ / Baseline", ("h111",)),
+    ("Figures 6, 7, 13", "h111 / baseline", ("h111",)),
     ("Figure 19", "timings: now, proactive, next checkpoint", ("h111", "h211", "h311")),
     ("Figure 20", "victims: fewest nodes, latest release", ("h111", "h121")),
     ("Figure 21", "criteria: fewer nodes, later release, smaller flow", ("h111", "h112", "h113")),
@@ -344,14 +344,14 @@ def _flow_panels(
 def _against_failure_free(runs: RunIndex[str], setting: Setting) -> Picture:
     calm = (setting._replace(scenario=scenario) for scenario in setting.scenario.failure_free)
     panels = _flow_panels(runs, setting, ["baseline"], next(filter(runs.cases, calm), None))
-    title = f"{setting.workload}: Baseline with failures ({setting.scenario.label})"
+    title = f"{setting.workload}: baseline with failures ({setting.scenario.label})"
     note = seeds_of(runs, ["baseline"], setting)
     return Picture("Figures 1, 4, 5, 12", title, charts.boxes(panels), note)
 
 
 def _absolute(runs: RunIndex[str], setting: Setting) -> Picture:
     panels = _flow_panels(runs, setting, ["baseline", "h111"])
-    title = f"{setting.workload}: Baseline and SFSJ ({setting.scenario.label})"
+    title = f"{setting.workload}: baseline and h111 ({setting.scenario.label})"
     return Picture(
         "Figure 8", title, charts.boxes(panels), seeds_of(runs, ["baseline", "h111"], setting)
     )
@@ -367,7 +367,7 @@ def _ratio_picture(
             for policy in names:
                 weighted = ratios(runs, setting, policy, "flow_weighted_mean_s")
                 series[policy]["weighted"] = [*weighted.values()]
-        panels.append((f"{label} / Baseline", series, dict[str, float]()))
+        panels.append((f"{label} / baseline", series, dict[str, float]()))
     paper, title = about
     caption = f"{setting.workload}: {title} ({setting.scenario.label})"
     note = f"paired by seed, {seeds_of(runs, names, setting)}"
@@ -392,7 +392,7 @@ def _decomposition(runs: RunIndex[str], setting: Setting, names: Sequence[str]) 
 def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
     classes = [name for name in runs.size_classes(family[0]) if name != "all"]
     shown = (
-        ("useful utilisation, SFSJ / Baseline", "useful_utilisation", None),
+        ("useful utilisation, h111 / baseline", "useful_utilisation", None),
         (f"largest flow of {classes[-1]}, ratio", "flow_max_s", classes[-1]),
         ("weighted mean flow, ratio", "flow_weighted_mean_s", None),
     )
@@ -403,7 +403,7 @@ def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
             gains = ratios(runs, item, "h111", metric, size_class)
             mtbf_s, downtime_s = item.scenario.mtbf_s, item.scenario.downtime_s
             if gains and mtbf_s is not None:
-                name = "SFSJ" if downtime_s is None else f"downtime {exact(downtime_s)}"
+                name = "h111" if downtime_s is None else f"downtime {exact(downtime_s)}"
                 mean = sum(gains.values()) / len(gains)
                 lines.setdefault(name, []).append((mtbf_s / 3600, mean))
         if lines:

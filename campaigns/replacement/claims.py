@@ -92,9 +92,10 @@ def _claim(
     rule: Rule | None,
     paper: str,
     published: float | None = None,
+    unit: str = "",
 ) -> Claim:
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on), of_median=True),
-                 published=published)  # fmt: skip
+                 published=published, unit=unit)  # fmt: skip
 
 
 _RISE = "median of makespan with / without failures - 1"
@@ -182,7 +183,7 @@ def _few_start_over(name: str) -> Claim:
 def _none_requeued(name: str) -> Claim:
     return _claim(f"{WORDS[name]}: no job is requeued because a replacement is missing",
                   "median number of jobs", lambda on: on.values(name, "resizes_requeued", True),
-                  between(0, 0)._replace(words="0"), _V_A)  # fmt: skip
+                  between(0, 0)._replace(words="0"), _V_A, unit="jobs")  # fmt: skip
 
 
 _FIGURE_4, _FIGURE_6, _FIGURE_8 = f"{_V_A}, Figure 4", f"{_V_B}, Figure 6", f"{_V_C}, Figure 8"
@@ -204,7 +205,7 @@ ON_MIXED = (
     _claim("DBES: more jobs are requeued if moldable jobs may not start over",
            "median difference of the numbers",
            lambda on: minus(on.without_step_4("resizes_requeued"),
-                            on.values("dbes", "resizes_requeued", True)), ABOVE, _V_A),
+                            on.values("dbes", "resizes_requeued", True)), ABOVE, _V_A, unit="jobs"),
     _claim(f"DBES: if moldable jobs may not start over, {REQUEUED} of {AFFECTED} jobs that "
            "failures affect are requeued", _OF_HITS,
            lambda on: on.without_step_4("share_requeued"), None,

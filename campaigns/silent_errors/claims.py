@@ -330,7 +330,7 @@ OVER_PROCS = (
     ClaimRow(_better("LA"), LISTS[:2]),
     ClaimRow(_better("LPT"), (*LISTS[2:], *SHELVES)),
     ClaimRow(Claim("{name}: " + _HUMP + " P, then decrease", "LPT: the P of the largest mean",
-              _inside, "section 5.2, Figure 3", _peak), HEURISTICS),
+              _inside, "section 5.2, Figure 3", _peak, unit="processors"), HEURISTICS),
     ClaimRow(Claim("R-LIST-0 with LA is little affected by the number of processors", _SPREAD,
               between(0, 0.10), "less than 10 % (section 5.2, Figure 4b)",
               lambda on: _spread(on.zero())), both=False),
@@ -528,7 +528,7 @@ def _la_alone(on: InDays) -> str:
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
-    return f"This value is for LA. For LPT the largest value is {lpt:.4f}, and the claim holds."
+    return f"This value is for LA. For LPT the largest value is {lpt:.4g}, and the claim holds."
 
 
 COMPARISON = (
@@ -561,7 +561,7 @@ def _few_jobs(on: InDays) -> str:
     return "" if deviation > LOW_DEVIATION else (
         f"The cause is days with few jobs. All days of the paper have {LEAST_JOBS} or more jobs. "
         f"On the {n_days} days of the trace with {LEAST_JOBS} or more jobs the deviation is "
-        f"{deviation:.4f}, and the claim holds."
+        f"{deviation:.4g}, and the claim holds."
     )  # fmt: skip
 
 

@@ -65,9 +65,9 @@ def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
         if row and printed:
             yield Claim(
                 f"the mean time to failure of {words} is {printed:g} h",
-                "mean over seeds, in hours", None,
+                "mean over seeds", None,
                 f"Table 1, trace {row.number}", partial(_hours, setting, metric),
-                setting.trace, published=printed,
+                setting.trace, published=printed, unit="h",
             )  # fmt: skip
 
 

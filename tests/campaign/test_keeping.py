@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from rebat.campaign.opening import open_campaign
-from rebat.campaign.reporting import write_pages, write_report
+from rebat.campaign.reporting import ReportFiles, write_pages, write_report
 from rebat.campaign.tables import read_data
 from rebat.cli.campaign import campaign as command
 from rebat.core.errors import InputError
+from rebat.figures.canvas import FileForms
 from tests.support.campaigns import GRID, WORKLOADS, campaign_file, run_here
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
@@ -118,7 +119,7 @@ def test_the_findings_that_are_shipped_can_be_reported_again(tmp_path: Path) -> 
 def test_the_figures_of_a_report_are_also_files(tmp_path: Path) -> None:
     """PDF and SVG contain text as text. The pages and the figures do not depend on the option."""
     table = FINDINGS / "torus" / "results.parquet"
-    paths = write_pages(table, tmp_path / "a", figures=True)
+    paths = write_pages(table, tmp_path / "a", files=ReportFiles(FileForms(("svg", "pdf"))))
     figures = [path for path in paths if path.parent.name == "figures"]
     assert [path.suffix for path in figures] == [".svg", ".pdf"] * (len(figures) // 2)
     page, _ = write_pages(table, tmp_path / "b")

@@ -87,7 +87,17 @@ def parsed(command: click.Command, words: list[str]) -> None:
 def test_every_block_of_a_shell_is_known() -> None:
     """A block of an unknown kind would not be run."""
     kinds = {block.kind for page in PAGES.values() for block in blocks(page)}
-    assert kinds <= {"sh", "console", "python", "json", "toml", "text", "dockerfile", "csv"}
+    assert kinds <= {
+        "sh",
+        "console",
+        "python",
+        "json",
+        "toml",
+        "text",
+        "dockerfile",
+        "csv",
+        "latex",
+    }
 
 
 def test_patterns_can_fail() -> None:

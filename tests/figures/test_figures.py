@@ -66,7 +66,7 @@ def test_outages_are_drawn_up_to_the_makespan() -> None:
 def test_units_fit(result: RunResult) -> None:
     flow = drawn(runs.flows_figure({"baseline": result.summary}))
     chart = drawn(runs.named_gantt({"baseline": result.ledger}, 4))
-    assert flow.axes[0].get_ylabel() == "Largest flow (s), ↓ better"
+    assert flow.axes[0].get_ylabel() == "Largest flow (s), ↓\N{NO-BREAK SPACE}better"
     assert chart.axes[0].get_xlabel() == "time (s)"
     assert [time_unit([x])[0] for x in (0.0, 59.0, 60.0, 7200.0, 86_400.0)] == [
         "s", "s", "min", "h", "days",

@@ -43,7 +43,7 @@ def test_contradictions_come_first_with_their_numbers_and_reason() -> None:
     assert f"**{counts}**" in summary
     assert "**Published values: 3 near.**" in summary
     assert (
-        "- here: second: **0.5000 [0.2500, 0.7500]** (rule: above 1; paper: section 9). "
+        "- here: second: **0.50 [0.25, 0.75]** (rule: above 1; paper: section 9). "
         "Because &lt;b>.\n" in summary
     )
     assert "first" not in summary and "third" not in summary

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,26 +16,78 @@ from rebat.results.measures.summary import parse_window
 
 if TYPE_CHECKING:
     from rebat.api.result import Plot, Result
+    from rebat.figures.canvas import FileForms
+
+
+def check_formats(text: str) -> None:
+    """Raise InputError if a text is not a list of formats of figures."""
+    from rebat.figures.canvas import formats_of
+
+    try:
+        formats_of(text)
+    except InputError as error:
+        hint = "without a list, --figures must be the last word or stand before another option"
+        raise InputError(error.problem, expected=f"{error.expected}; {hint}") from None
+
+
+Formats = Annotated[
+    str | None,
+    "--figures",
+    extra(metavar="[FORMATS]", values="formats", check=check_formats),
+]
+"""Formats of figures, like ``pdf,svg``. A command adds a default and a help text."""
+
+FigureWidth = Annotated[
+    Annotated[float, msgspec.Meta(ge=1, le=20)] | None,
+    "--figure-width",
+    "With figures: width for a paper, with text of 8 points and PNG at 300 dpi. 1 and 2 are the "
+    "columns of a two-column paper (3.5 and 7.16 inches), other numbers are inches (default: a "
+    "figure for the screen).",
+    extra(metavar="1|2|INCHES"),
+]
+
+
+def file_forms(
+    formats: str | None, width: float | None, where: str = "--figure-width"
+) -> FileForms | None:
+    """Return the files to draw from each figure, or None without formats.
+
+    Raises
+    ------
+    InputError
+        If a format is unknown, or the width is invalid or has no effect.
+    """
+    from rebat.figures.canvas import FileForms, formats_of
+    from rebat.figures.paper import inches
+
+    if formats is None:
+        if width is not None:
+            raise InputError("has no effect", where, "figures as well")
+        return None
+    return FileForms(formats_of(formats), None if width is None else inches(width, where))
 
 
 class FigureFiles(msgspec.Struct, frozen=True):
     """Settings of the figures."""
 
     drawn: Annotated[
-        bool,
-        "--figures",
-        "Also draw flows.png, utilisation.png and gantt.png. If failures have causes or recoveries "
-        "have stages, also draw flagship.png. With several seeds, draw only ratios.png, which "
-        "compares the policies.",
-    ] = False
+        Formats,
+        extra(without_value="png"),
+        "Also draw the figures flows, utilisation and gantt. If failures have causes or recoveries "
+        "have stages, also draw flagship. With several seeds, draw only ratios, which compares the "
+        "policies. FORMATS is a list like pdf,svg of png, svg, pdf and eps. Without a list, the "
+        "format is png.",
+    ] = None
+    figure_width: FigureWidth = None
     gantt: Annotated[
         str | None,
-        "With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).",
+        "With --figures: time window of the figure gantt as START:END, like 10d:12d (default: "
+        "all).",
     ] = None
     flagship: Annotated[
         str | None,
-        "With --figures: job of flagship.png, a time line of attempts, recoveries and effective "
-        "training time (default: the job that used the most node time).",
+        "With --figures: job of the figure flagship, a time line of attempts, recoveries and "
+        "effective training time (default: the job that used the most node time).",
         extra(metavar="JOB"),
     ] = None
 
@@ -51,6 +103,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
         expected : str
             The kind of result that the settings need, for error messages.
         """
+        file_forms(self.drawn, self.figure_width, "--figure-width" if dashes else "figure_width")
         for name in ("gantt", "flagship"):
             if getattr(self, name) is not None and not (self.drawn and single):
                 raise InputError("has no effect", f"{dashes}{name}", expected)
@@ -59,7 +112,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
                 parse_window(self.gantt)
 
     def check_job(self, jobs: Iterable[str]) -> None:
-        """Raise InputError if these jobs do not include the job of flagship.png."""
+        """Raise InputError if these jobs do not include the job of the figure flagship."""
         if self.flagship is None:
             return
         names = frozenset(jobs)
@@ -68,9 +121,12 @@ class FigureFiles(msgspec.Struct, frozen=True):
 
     def write(self, result: Result, folder: Path) -> None:
         """Draw the figures of a result into a folder."""
-        if self.drawn:
-            for name, plot in self._plots(result).items():
-                plot.save(folder / f"{name}.png")
+        forms = file_forms(self.drawn, self.figure_width)
+        if forms is None:
+            return
+        for name, plot in self._plots(result).items():
+            for form in forms.formats:
+                plot.save(folder / f"{name}.{form}", self.figure_width)
 
     def _plots(self, result: Result) -> dict[str, Plot]:
         if not result.runs:
@@ -86,3 +142,12 @@ class FigureFiles(msgspec.Struct, frozen=True):
 
 
 NO_FIGURES = FigureFiles()
+
+
+def formats_in(figures: bool | str | Sequence[str]) -> str | None:
+    """Return the argument ``figures`` of Python as text. True means png."""
+    if isinstance(figures, str):
+        return figures
+    if isinstance(figures, Sequence):
+        return ",".join(figures)
+    return "png" if figures else None

@@ -12,17 +12,20 @@ import msgspec
 
 from rebat.api import frames, sheets
 from rebat.api.checks import in_python
-from rebat.api.figure_files import NO_FIGURES, FigureFiles
+from rebat.api.figure_files import NO_FIGURES, FigureFiles, formats_in
 from rebat.api.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.console.output import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder
+from rebat.core.markup import check_form
+from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.comparison import MetricRow, Runs, intervals_csv, rows, verdict, write_seeds
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
+from rebat.results.publish import paper_table
 from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folder_of, write_run
 from rebat.session.ledger import Ledger
 
@@ -32,6 +35,7 @@ from base64 import b64encode
 
 from rebat.core.formatting import PAGE_STYLE
 from rebat.figures.canvas import content_of, save
+from rebat.figures.paper import inches
 from rebat.workloads.machine import names_in
 
 
@@ -193,6 +197,26 @@ class Result:
         """Return the verdict and the comparison as text, see `sheet`."""
         return f"{self.verdict}\n\n{self.sheet(columns, all_metrics).text()}"
 
+    def table(self, form: str = "latex", columns: Sequence[str] = ()) -> str:
+        """Return the comparison as a table for a paper, with a row per policy.
+
+        Parameters
+        ----------
+        form : {"latex", "md", "csv"}
+            LaTeX for the package booktabs, Markdown, or CSV with the numbers of comparison.csv.
+        columns : list of str
+            Metrics as in `compare` (default: useful utilisation, mean flow and largest flow).
+
+        Raises
+        ------
+        InputError
+            If the format or a metric is unknown.
+        """
+        chosen = check_form(form, "form")
+        with in_python():
+            names = columns_of(columns, self.seeds.metrics) or VERDICT
+        return paper_table(chosen, self.rows, self.seeds, names, list(self.failed))
+
     # ---- figures
 
     def plot_flows(self) -> Plot:
@@ -291,7 +315,8 @@ class Result:
         self,
         out: str | Path,
         *,
-        figures: bool = False,
+        figures: bool | str | Sequence[str] = False,
+        figure_width: float | None = None,
         force: bool = False,
         gantt: str | None = None,
         flagship: str | None = None,
@@ -303,10 +328,12 @@ class Result:
         ----------
         out : str or Path
             A new folder. With ``force``, an earlier result in the folder is replaced.
-        figures : bool
-            Whether to draw the figures as well.
+        figures : bool, str or sequence of str
+            Formats in which to draw the figures, like ``"pdf,svg"``. True means ``"png"``.
+        figure_width : float, optional
+            Width of the figures for a paper, see `Plot.save`.
         gantt, flagship : str, optional
-            Time window of gantt.png, and id of the job of flagship.png.
+            Time window of the figure gantt, and id of the job of the figure flagship.
         format : {"csv", "parquet"}
             Format of the tables of jobs and attempts.
 
@@ -315,7 +342,7 @@ class Result:
         InputError
             If the folder exists or cannot be written.
         """
-        chosen = FigureFiles(figures, gantt, flagship)
+        chosen = FigureFiles(formats_in(figures), figure_width, gantt, flagship)
         chosen.check(bool(self.runs), "", "figures=True, and a single seed")
         check_format(format, "format")
         with atomic_folder(Path(out), force) as folder:
@@ -383,7 +410,7 @@ def page(
     return Page(f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,"><title>{escape(title)}</title><style>
+<link rel="icon" href="data:,"><title>{escape(title)} - rebat</title><style>
 {_STYLE}
 </style></head><body>
 <h1>{escape(title)}</h1>
@@ -407,6 +434,10 @@ def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, A
     return Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))
 
 
+PHONE_PX = 600
+"""Width of a screen on which a page shows figures as narrow as a column of a paper."""
+
+
 class Plot:
     """A figure that notebooks display.
 
@@ -421,20 +452,35 @@ class Plot:
     def __init__(self, figure: Any, about: str) -> None:
         self.figure, self.about = figure, about
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, width: float | None = None) -> None:
         """Write the figure. The suffix of the file name sets the format.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        width : float, optional
+            Width for a paper, with text of 8 points: 1 or 2 columns of a two-column paper (3.5 or
+            7.16 inches), or another number of inches. By default, the figure has the size for the
+            screen. ``figure`` itself does not change.
 
         Raises
         ------
         InputError
-            If the suffix is not .png, .svg, .pdf or .eps.
+            If the suffix is not .png, .svg, .pdf or .eps, or the width is invalid.
         """
-        save(self.figure, Path(path))
+        save(self.figure, Path(path), None if width is None else inches(width, "width"))
 
     def html(self) -> str:
-        """Return an HTML image element that contains the figure."""
-        data = b64encode(content_of(self.figure)).decode()
-        return f'<img alt="{self.about}" src="data:image/png;base64,{data}">'
+        """Return an HTML image element with the figure, and with a narrow version for phones."""
+        wide, narrow = (
+            f"data:image/png;base64,{b64encode(content_of(self.figure, width=width)).decode()}"
+            for width in (None, inches(1, "width"))
+        )
+        return (
+            f'<picture><source media="(max-width: {PHONE_PX}px)" srcset="{narrow}">'
+            f'<img alt="{self.about}" src="{wide}"></picture>'
+        )
 
     def _repr_png_(self) -> bytes:
         return content_of(self.figure)

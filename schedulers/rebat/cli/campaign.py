@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from rebat.api.figure_files import FigureWidth, Formats, file_forms
 from rebat.cli.command import command, group, used_options
 from rebat.cli.options import CampaignFile, File, Folder, Json, print_json
 from rebat.console.output import print_line, warn
 from rebat.console.progress import campaign_bar
-from rebat.core.declared import Count
+from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
+from rebat.core.markup import TableForm
 from rebat.executors.resources import Jobs
 
 if TYPE_CHECKING:
     from rebat.campaign.opening import Campaign
+    from rebat.campaign.reporting import ReportFiles
     from rebat.campaign.store import Status
 
 
@@ -183,9 +186,16 @@ def report(
         "Folder of the report (default: RESULTS/report; with --from, the folder that contains the file).",
     ] = None,
     figures: Annotated[
-        bool,
-        "Also write each figure as SVG and PDF to the folder figures. With --from, figures of single runs are only SVG.",
-    ] = False,
+        Formats,
+        extra(without_value="svg,pdf"),
+        "Also write each figure to the folder figures. FORMATS is a list like pdf,svg of png, svg, pdf and eps. Without a list, the formats are svg and pdf. With --from, figures of single runs are only SVG, for the screen.",
+    ] = None,
+    figure_width: FigureWidth = None,
+    tables: Annotated[
+        TableForm | None,
+        "--table",
+        "Also write each table of the report to the folder tables: LaTeX (package booktabs), Markdown or CSV.",
+    ] = None,
 ) -> None:
     """Write the report of FILE: tables and figures. Use the same --trace as for the runs. The
     command writes a results.parquet next to the report. With --from, this file is enough to write
@@ -196,21 +206,26 @@ def report(
       rebat campaign report campaigns/node_stealing/quick.toml
       rebat campaign report --from DIR/results.parquet
     """
-    from rebat.campaign.reporting import write_pages
+    from rebat.campaign.reporting import ReportFiles, write_pages
 
+    forms = file_forms(figures, figure_width)
     if table is None:
-        paths = _report_of_runs(file, results, trace, out, figures)
+        paths = _report_of_runs(file, results, trace, out, ReportFiles(forms, tables))
     else:
         for name, value in (("--results", results), ("--trace", trace)):
             if value is not None:
                 raise InputError("has no effect with --from", name)
-        paths = write_pages(table, out or table.parent, file, figures)
+        paths = write_pages(table, out or table.parent, file, ReportFiles(forms, tables))
     for path in paths:
         click.echo(f"wrote {path}")
 
 
 def _report_of_runs(
-    file: Path | None, results: Path | None, trace: Path | None, out: Path | None, figures: bool
+    file: Path | None,
+    results: Path | None,
+    trace: Path | None,
+    out: Path | None,
+    files: ReportFiles,
 ) -> list[Path]:
     """Write the tables and the report of a results folder."""
     from rebat.campaign.reporting import write_report
@@ -229,7 +244,7 @@ def _report_of_runs(
     store.check_owner(opened.owner)
     warn_of_damage(store, store.states(opened.units), LEFT_OUT)
     write_tables(store, opened)  # a killed campaign has no results.parquet yet
-    return write_report(opened, folder, out or folder / "report", figures)
+    return write_report(opened, folder, out or folder / "report", files)
 
 
 @command()

@@ -149,6 +149,8 @@ def _parameter(row: Declared) -> click.Parameter:
         details["type"] = _type(row)
     if "flag_value" in extra:
         details["flag_value"] = extra["flag_value"]
+    if "without_value" in extra:
+        details |= {"is_flag": False, "flag_value": extra["without_value"]}
     if not (required or default is None or (row.several and not default)):
         plain = row.kind is bool and "/" not in flags[0]
         shown = not plain and "(default" not in row.help
@@ -284,6 +286,22 @@ class LawType(click.ParamType[Any]):
             raise error.at("--law") from None
 
 
+class CheckedText(click.ParamType[str]):
+    """A text that a function accepts or refuses with an InputError."""
+
+    name = "text"
+
+    def __init__(self, check: Callable[[str], Any]) -> None:
+        self._check = check
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        try:
+            self._check(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
 FILES: dict[str, click.Path] = {
     "file": click.Path(path_type=Path, dir_okay=False),
     "folder": click.Path(path_type=Path, file_okay=False),
@@ -300,6 +318,8 @@ FILES: dict[str, click.Path] = {
 
 def _type(row: Declared) -> Any:
     """Return the click type of an option."""
+    if "check" in row.extra:
+        return CheckedText(row.extra["check"])
     if row.choices:
         return click.Choice(row.choices)
     types: dict[str, Callable[[Declared], Any]] = {
@@ -350,7 +370,7 @@ def _check_absent(path: Path | None, force: bool) -> None:
 
 _GIVEN = "rebat.given"
 
-WITHOUT_EFFECT = {"out", "force", "as_json", "columns", "all_metrics", "workers"}
+WITHOUT_EFFECT = {"out", "force", "as_json", "columns", "all_metrics", "table", "workers"}
 """Parameters that affect neither the files of a result nor their content."""
 
 
@@ -370,7 +390,7 @@ def used_options() -> dict[str, str]:
 def given_options() -> dict[str, list[Any]]:
     """Return the values on the command line as texts, by long option or name of an argument.
 
-    A flag has an empty list of texts. Parameters in `WITHOUT_EFFECT` are omitted.
+    A flag, or an option without its value, has an empty list of texts. Parameters in `WITHOUT_EFFECT` are omitted.
     """
     ctx = click.get_current_context()
     blank = click.Context(ctx.command, parent=ctx.parent, resilient_parsing=True)
@@ -383,7 +403,8 @@ def given_options() -> dict[str, list[Any]]:
         if isinstance(option, click.Option):
             name = max(option.opts, key=len)
             texts = value if option.multiple else [value]
-            given[name] = [] if option.is_flag else list(texts)
+            plain = option.is_flag or not isinstance(texts[0], str)
+            given[name] = [] if plain else list(texts)
         else:
             given[str(option.name).upper()] = [value]
     return given

@@ -8,23 +8,34 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import click
 from msgspec import Meta
 
-from rebat.cli.command import command
+from rebat.api.figure_files import FigureWidth, Formats, file_forms
+from rebat.cli.command import command, used_options
 from rebat.cli.options import AnyPath, Folder, Json, WorkloadFile, print_json
 from rebat.console.output import print_result
+from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
+    from rebat.figures.canvas import FileForms
     from rebat.results.compare.parting import Ends, JobOutcome, Parting
     from rebat.results.compare.schedules import Comparison, Divergence
     from rebat.results.files.batsim_files import JobRecord
     from rebat.results.measures.timeline import Timeline
+
+
+class Files(NamedTuple):
+    """The folder for the differences, whether to replace it, and the files of the figure."""
+
+    out: Path | None
+    force: bool
+    figures: FileForms | None
 
 
 Batsched = Literal["batsched-conservative", "batsched-easy", "batsched-fcfs"]
@@ -55,8 +66,14 @@ def compare(
     ] = 0.001,
     allocations: Annotated[bool, "Also compare the nodes of each job."] = False,
     out: Annotated[
-        Folder | None, "Folder in which differences.csv and a figure are written."
+        Folder | None, "Folder in which differences.csv and the figure differences are written."
     ] = None,
+    figures: Annotated[
+        Formats,
+        extra(metavar="FORMATS"),
+        "With --out: formats of the figure, a list like pdf,svg of png, svg, pdf and eps.",
+    ] = "png",
+    figure_width: FigureWidth = None,
     force: Annotated[bool, "Replace an earlier comparison in the folder --out."] = False,
     as_json: Json = False,
 ) -> None:
@@ -80,11 +97,15 @@ def compare(
       rebat compare past out/june
       rebat compare --batsched synthetic-small
     """
+    files = Files(out, force, file_forms(figures, figure_width))
+    for name in ("figures", "figure_width"):
+        if out is None and name in used_options():
+            raise InputError("has no effect", used_options()[name], "--out as well")
     if batsched is not None:
         if a is not None:
             raise click.UsageError("--batsched WORKLOAD replaces the runs A and B; remove A")
         runs = with_batsched(batsched, policies, endpoint, tolerance)
-        same = _batsched(runs, out, force, as_json)
+        same = _batsched(runs, files, as_json)
     elif policies or endpoint:
         raise click.UsageError("--policy and --endpoint need --batsched WORKLOAD")
     elif a is None or b is None:
@@ -94,7 +115,7 @@ def compare(
     elif several := _several(a, b):
         same = _summaries(several, allocations, out)
     else:
-        same = _two_runs(a, b, tolerance, allocations, out, force, as_json)
+        same = _two_runs(a, b, tolerance, allocations, files, as_json)
     if not same:
         raise SystemExit(1)
 
@@ -123,8 +144,7 @@ def _two_runs(
     b: Path,
     tolerance: float,
     allocations: bool,
-    out: Path | None,
-    force: bool,
+    files: Files,
     as_json: bool,
 ) -> bool:
     from rebat.results.compare.schedules import compare, comparison_facts
@@ -138,18 +158,18 @@ def _two_runs(
             for name, table in (("a", in_a), ("b", in_b))
         }
         facts = comparison_facts(result, allocations)
-        _print_record({**facts, **sides}, {"": result}, out, force)
+        _print_record({**facts, **sides}, {"": result}, files)
         return result.same(allocations)
     click.echo(_verdict(result, allocations))
     click.echo(f"A: {in_a.path}, {in_a.size}")
     click.echo(f"B: {in_b.path}, {in_b.size}")
     for line in _lines(result, allocations):
         click.echo(line)
-    _write({"": result}, out, force)
+    _write({"": result}, files)
     return result.same(allocations)
 
 
-def _batsched(runs: Iterator[Compared], out: Path | None, force: bool, as_json: bool) -> bool:
+def _batsched(runs: Iterator[Compared], files: Files, as_json: bool) -> bool:
     results, records = {}, []
     for compared in runs:
         policy, source, result = compared
@@ -164,40 +184,38 @@ def _batsched(runs: Iterator[Compared], out: Path | None, force: bool, as_json: 
                 click.echo(line)
     same = all(result.same(allocations=True) for result in results.values())
     if as_json:
-        _print_record({"same": same, "comparisons": records}, results, out, force)
+        _print_record({"same": same, "comparisons": records}, results, files)
     else:
-        _write(results, out, force)
+        _write(results, files)
     return same
 
 
-def _print_record(
-    record: dict[str, Any], results: dict[str, Comparison], out: Path | None, force: bool
-) -> None:
+def _print_record(record: dict[str, Any], results: dict[str, Comparison], files: Files) -> None:
     """Write the comparisons to a folder. Print the record and the path of the folder as JSON."""
-    _save(results, out, force)
-    print_json({**record, "out": out}, f"the differences are in {out}")
+    _save(results, files)
+    print_json({**record, "out": files.out}, f"the differences are in {files.out}")
 
 
-def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> None:
+def _write(results: dict[str, Comparison], files: Files) -> None:
     """Write the comparisons and print their folder."""
-    _save(results, out, force)
-    if out is not None:
-        click.echo(f"wrote the differences to {out}")
+    _save(results, files)
+    if files.out is not None:
+        click.echo(f"wrote the differences to {files.out}")
 
 
-def _save(results: dict[str, Comparison], out: Path | None, force: bool) -> None:
-    """Write each comparison to its own folder in ``out``."""
-    if out is None:
+def _save(results: dict[str, Comparison], files: Files) -> None:
+    """Write each comparison to its own folder in ``files.out``."""
+    if files.out is None:
         return
     from rebat.core.files import write_text
     from rebat.core.folders import atomic_folder
-    from rebat.figures.compare import draw_comparison
+    from rebat.figures.compare import PNG, draw_comparison
     from rebat.results.compare.schedules import differences_csv
 
-    with atomic_folder(out, force) as folder:
+    with atomic_folder(files.out, files.force) as folder:
         for name, result in results.items():
             write_text(folder / name / "differences.csv", differences_csv(result))
-            draw_comparison(result, ("A", "B"), folder / name / "differences.png")
+            draw_comparison(result, ("A", "B"), folder / name / "differences", files.figures or PNG)
 
 
 def _verdict(result: Comparison, allocations: bool) -> str:

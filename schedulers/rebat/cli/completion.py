@@ -193,6 +193,15 @@ def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str
     return items_of(unused, before + comma, part)
 
 
+def complete_formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Complete formats of figures, separated by commas."""
+    from rebat.figures.canvas import METADATA
+
+    complete, comma, part = incomplete.rpartition(",")
+    unused = {name: "" for name in METADATA if name not in complete.split(",")}
+    return items_of(unused, complete + comma, part)
+
+
 def _metrics() -> Helps:
     from rebat.results.catalogue import CATALOGUE, FURTHER
 

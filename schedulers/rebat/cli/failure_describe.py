@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from rebat.api.figure_files import FigureWidth
 from rebat.cli.command import Values, command
 from rebat.cli.options import File, Json, print_json
 from rebat.cli.scenario_options import scenario_options
@@ -55,6 +56,7 @@ def describe(
         File | None,
         "Write a figure (.png, .svg, .pdf or .eps): recorded times with the fitted laws, and failures over time.",
     ] = None,
+    figure_width: FigureWidth = None,
     as_json: Json = False,
 ) -> None:
     """Describe an event file and fit failure laws.
@@ -94,6 +96,7 @@ def describe(
         trend,
     )
 
+    width = _width(figure, figure_width)
     if begin_s is not None and end_s is not None and end_s <= begin_s:
         raise InputError("is not after --begin", "--end", "a later time")
     jobs, nodes, names = _machine(nodes, workload)
@@ -121,7 +124,7 @@ def describe(
     if not as_json:
         click.echo(fits_table(fitted), nl=False)
     if figure is not None:
-        draw_fits(fitted, events, f"{file.name}, {count} nodes", figure)
+        draw_fits(fitted, events, f"{file.name}, {count} nodes", figure, width)
     if as_json:
         rates = {
             "lemons": [_named(lemon.node, names, lemon._asdict()) for lemon in worst],
@@ -339,11 +342,25 @@ def _cells(law: Fitted, best: bool) -> list[str]:
     ]
 
 
-def draw_fits(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Path) -> None:
+def _width(figure: Path | None, width: float | None) -> float | None:
+    """Return the width of the figure in inches, or None for the screen."""
+    from rebat.figures.paper import inches
+
+    if width is None:
+        return None
+    if figure is None:
+        raise InputError("has no effect", "--figure-width", "--figure as well")
+    return inches(width, "--figure-width")
+
+
+def draw_fits(
+    fitted: Fits, events: Sequence[MachineEvent], title: str, path: Path, width: float | None
+) -> None:
     import numpy as np
 
     from rebat.core.units import US_PER_S
-    from rebat.figures.compare import FailurePanel, draw_failures
+    from rebat.figures.canvas import save
+    from rebat.figures.compare import FailurePanel, failures_figure
     from rebat.models.failures.statistics import empirical
 
     none = np.empty(0)
@@ -353,4 +370,4 @@ def draw_fits(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Pa
         curves = {law.family: law.survival(times_s) for law in laws}
         panels.append(FailurePanel(sample.name, times_s, longer, curves))
     dates_us = np.unique([event.at_us for event in events if not event.available])
-    draw_failures(panels, dates_us / US_PER_S, title, path)
+    save(failures_figure(panels, dates_us / US_PER_S, title), path, width)

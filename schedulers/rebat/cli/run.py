@@ -19,6 +19,7 @@ from rebat.console.output import print_line, print_remarks, print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
+from rebat.core.markup import TableForm
 from rebat.sim.choose import VARIABLE, How
 
 Engine = Annotated[
@@ -59,6 +60,10 @@ def run(
         bool,
         "Print all metrics that are not 0, with all classes of job sizes. Default: the ten main metrics.",
     ] = False,
+    table: Annotated[
+        TableForm | None,
+        "Print a table for a paper instead of the comparison, with a row per policy: LaTeX (package booktabs), Markdown or CSV. --columns selects the metrics. The verdict goes to standard error.",
+    ] = None,
     as_json: Json = False,
     out: Annotated[Folder, "Folder for the results: comparison.csv and a folder per policy."],
     drawn: FigureFiles,
@@ -107,7 +112,9 @@ def run(
     if engine:
         use_engine(engine)
     if as_json:
-        reject_with_json("all_metrics")
+        reject_with_json("all_metrics", "table")
+    if table and all_metrics:
+        raise InputError("has no effect with --table", "--all-metrics", "--columns")
     chosen = columns.split(",") if columns else []
     check_table(chosen, all_metrics)
     single = not seeds.many
@@ -143,6 +150,9 @@ def run(
     try:
         if as_json:
             print_json(comparison_record(result, chosen, out), saved)
+        elif table:
+            print_line(f"{result.verdict}\nresults in {out}")
+            print_result(result.table(table, chosen).rstrip("\n"), saved)
         else:
             print_result(f"{result.text(chosen, all_metrics)}results in {out}", saved)
     except InputError as error:

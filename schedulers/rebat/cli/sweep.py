@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from rebat.api.figure_files import FigureWidth, file_forms
 from rebat.cli.command import Values, command, used_options
 from rebat.cli.options import Folder, WorkloadFile
 from rebat.cli.scenario_options import LAW, PREPARATION, RUN, laws, scenario_options
@@ -40,6 +41,7 @@ def sweep(
         extra(values="metric"),
     ] = "useful_utilisation",
     workers: Annotated[Count | None, "Number of workers (default: one per core)."] = None,
+    figure_width: FigureWidth = None,
     out: Annotated[
         Folder,
         "Folder for the results. To continue after an interruption, run the same command again.",
@@ -61,6 +63,7 @@ def sweep(
     from rebat.api.site import failures_of, policies_of, site_in
     from rebat.api.sweep import FORMS, sweep
 
+    file_forms(",".join(FORMS), figure_width)
     values = dict(map(values_of, over))
     if len(values) != len(over) or len(values) > 2:
         raise InputError(f"is {', '.join(over)}", "--over", "one or two different parameters")
@@ -81,7 +84,7 @@ def sweep(
         result.plot(metric), "lines"
     )  # fmt: skip
     for form in FORMS:
-        plot.save(out / f"{name}.{form}")
+        plot.save(out / f"{name}.{form}", figure_width)
     print_result(
         f"{result.verdict(metric)}\n\nresults in {out}\npicture: {out / name}.png",
         f"the results are in {out}",

@@ -60,7 +60,8 @@ class Declared(msgspec.Struct, frozen=True):
     extra : dict
         Further properties: ``unit`` ('s' means a duration), ``flags``, ``file`` (kind of file),
         ``machine`` and ``seed`` (see `Machine` and `Seed`), ``values`` (how to complete values),
-        ``metavar``, ``choices`` that no type lists.
+        ``metavar``, ``choices`` that no type lists, ``check`` (function that raises InputError for
+        an invalid text), ``without_value`` (the value if the option has none on the command line).
     several : bool
         Whether the type is a tuple: the option may be repeated.
     positional : bool

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
+from rebat.figures.paper import fit
 from rebat.results.intervals import Interval
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
@@ -43,7 +44,7 @@ _POLICIES = {
 }
 """Colours of policies that are often compared. No colour is also used for ends of attempts."""
 
-_OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#999933", "#777777")
+_OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#33bbee", "#ddcc77")
 
 
 def policy_colours(names: Iterable[str]) -> dict[str, Any]:
@@ -84,12 +85,6 @@ def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
     """Return the name and the length (s) of the largest unit in which a value is at least 1."""
     largest = max(map(abs, values_s), default=0.0)
     return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
-
-
-def label(name: str) -> str:
-    """Escape a name, so that matplotlib neither hides it nor shows it as a formula."""
-    text = name.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -154,42 +149,82 @@ METADATA: dict[str, dict[str, str | None]] = {
 """Formats of figures. Without these entries, files of equal figures would differ."""
 
 
-def save(figure: Any, path: Path) -> None:
-    """Write a figure in the format of the file's suffix, atomically."""
+def formats_of(text: str) -> tuple[str, ...]:
+    """Return the formats in a text like ``pdf,svg``.
+
+    >>> formats_of("pdf,svg")
+    ('pdf', 'svg')
+    """
+    formats = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",")))
+    if not set(formats) <= METADATA.keys():
+        expected = f"formats separated by commas: {', '.join(METADATA)}"
+        raise InputError(f"{short(text)} is not a list of formats", expected=expected)
+    return formats
+
+
+def save(figure: Any, path: Path, width: float | None = None) -> None:
+    """Write a figure in the format of the file's suffix, atomically.
+
+    ``width`` is a width for a paper (see `content_of`).
+    """
     form = path.suffix.lower().removeprefix(".")
     if form not in METADATA:
         expected = f"a file name that ends in .{', .'.join(METADATA)}"
         raise InputError("is not the name of a figure", str(path), expected)
-    data = content_of(figure, form)
+    data = content_of(figure, form, width)
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
 
-def content_of(figure: Any, form: str = "png") -> bytes:
-    """Return a figure as the content of a file in one of the formats of `METADATA`."""
+SCREEN_DPI, PAPER_DPI = 110, 300
+"""Resolution of PNG files, and of images in other formats."""
+
+
+def content_of(figure: Any, form: str = "png", width: float | None = None) -> bytes:
+    """Return a figure as the content of a file in one of the formats of `METADATA`.
+
+    Fonts in PDF and EPS files are TrueType. If ``width`` is set, the figure has this width in
+    inches and text of 8 points (see `rebat.figures.paper`).
+    """
     import matplotlib as mpl
 
     buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "rebat"}):
-        written(figure, buffer, format=form, dpi=110, metadata=METADATA[form])
+    with mpl.rc_context({"svg.hashsalt": "rebat", "pdf.fonttype": 42, "ps.fonttype": 42}):
+        drawn = figure if width is None else fit(figure, width)
+        dpi = SCREEN_DPI if width is None else PAPER_DPI
+        written(drawn, buffer, format=form, dpi=dpi, metadata=METADATA[form])
     data = buffer.getvalue()
     return (
         re.sub(rb"^%%(CreationDate|Title): .*\n", b"", data, flags=re.M) if form == "eps" else data
     )
 
 
-_PDFS: ContextVar[dict[str, bytes] | None] = ContextVar("_PDFS", default=None)
+class FileForms(NamedTuple):
+    """The files to draw from each figure: formats, and width in inches (None: for the screen)."""
+
+    formats: tuple[str, ...]
+    width: float | None = None
+
+
+class Drawn(NamedTuple):
+    """The files of the figures in a block of `drawing`, by SVG element and format."""
+
+    forms: FileForms
+    files: dict[str, dict[str, bytes]]
+
+
+_DRAWN: ContextVar[Drawn | None] = ContextVar("_DRAWN", default=None)
 
 
 @contextmanager
-def as_pdf() -> Iterator[dict[str, bytes]]:
-    """Draw each figure of `svg_of` in the block as PDF as well. Yield the PDFs by SVG element."""
-    pdfs: dict[str, bytes] = {}
-    token = _PDFS.set(pdfs)
+def drawing(forms: FileForms) -> Iterator[Drawn]:
+    """Draw each figure of `svg_of` in the block as files as well."""
+    drawn = Drawn(forms, {})
+    token = _DRAWN.set(drawn)
     try:
-        yield pdfs
+        yield drawn
     finally:
-        _PDFS.reset(token)
+        _DRAWN.reset(token)
 
 
 def svg_of(figure: Any) -> str:
@@ -202,9 +237,14 @@ def svg_of(figure: Any) -> str:
     text = buffer.getvalue()
     text = re.sub(r'width="[^"]*pt" height="[^"]*pt"', "", text[text.index("<svg") :], count=1)
     svg = _short(text)
-    if (pdfs := _PDFS.get()) is not None:
-        with mpl.rc_context({"pdf.fonttype": 42}):
-            pdfs[svg] = content_of(figure, "pdf")
+    if (drawn := _DRAWN.get()) is not None:
+        formats, width = drawn.forms
+        drawn.files[svg] = {
+            form: svg.encode()
+            if form == "svg" and width is None
+            else content_of(figure, form, width)
+            for form in formats
+        }
     return svg
 
 

@@ -10,7 +10,6 @@ from rebat.figures.canvas import (
     NARROWEST_AXIS,
     at_least,
     colours,
-    label,
     logarithmic,
     new_figure,
     policy_colours,
@@ -18,6 +17,7 @@ from rebat.figures.canvas import (
     time_unit,
     whiskers,
 )
+from rebat.figures.labels import label, legend
 from rebat.results.catalogue import RATIOS, metric
 from rebat.results.comparison import MetricRow
 from rebat.results.intervals import Interval, any_interval
@@ -223,14 +223,7 @@ def lines_figure(panels: Sequence[Panel], axis: str, is_time: bool) -> Any:
         _draw(place, panel._replace(lines=scaled), shades)
         place.set_xlabel(f"{axis} ({unit})" if unit else axis)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        ncols=min(len(labels), 2),
-        frameon=False,
-        fontsize=9,
-    )
+    legend(figure, handles, labels, "outside upper left", 2, 9)
     return figure
 
 
@@ -369,13 +362,8 @@ def printed_svg(policies: Sequence[str], panels: Sequence[PrintedPanel]) -> str:
         _printed_panel(axis, policies, panel, shades)
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies], fontsize=8)
     axes[0].set_ylim(len(policies) - 0.5, -0.5)
-    figure.legend(
-        *_printed_handles(shades, any(panel.printed for panel in panels)),
-        loc="outside upper center",
-        ncols=3,
-        frameon=False,
-        fontsize=8,
-    )
+    handles, texts = _printed_handles(shades, any(panel.printed for panel in panels))
+    legend(figure, handles, texts, "outside upper center", 3, 8)
     return svg_of(figure)
 
 

@@ -14,17 +14,34 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import US_PER_S, format_duration
-from rebat.figures.canvas import COLOURS, colours, label, logarithmic, new_figure, save, time_unit
+from rebat.figures.canvas import (
+    COLOURS,
+    FileForms,
+    colours,
+    logarithmic,
+    new_figure,
+    save,
+    time_unit,
+)
+from rebat.figures.labels import label
 from rebat.results.compare.schedules import Comparison
 
+PNG = FileForms(("png",))
 
-def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path) -> None:
+
+def draw_comparison(
+    comparison: Comparison, labels: tuple[str, str], path: Path, forms: FileForms = PNG
+) -> None:
     """Draw how much later jobs start in B than in A, and the distribution of waiting times.
 
     Parameters
     ----------
     labels : (str, str)
         Names of A and B.
+    path : Path
+        The files without their suffixes.
+    forms : FileForms
+        Formats and width of the files.
     """
     starts, waits = (
         (us := comparison.times_us[name]).T[~np.isnan(us).any(axis=0)] / US_PER_S
@@ -37,7 +54,8 @@ def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path)
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.3)
-    save(figure, path)
+    for form in forms.formats:
+        save(figure, path.with_suffix(f".{form}"), forms.width)
 
 
 def _moved(axis: Any, starts: Any, labels: tuple[str, str]) -> None:
@@ -80,8 +98,8 @@ class FailurePanel(NamedTuple):
     laws: Mapping[str, Floats]
 
 
-def draw_failures(panels: Sequence[FailurePanel], times_s: Floats, title: str, path: Path) -> None:
-    """Write a figure with the panels, and the number of failures over time (seconds)."""
+def failures_figure(panels: Sequence[FailurePanel], times_s: Floats, title: str) -> Any:
+    """Draw the panels, and the number of failures over time (seconds)."""
     figure = new_figure(11.0, 7.6)
     *places, last = figure.subplots(2, 2).ravel()
     names = sorted({name for panel in panels for name in panel.laws})
@@ -90,7 +108,7 @@ def draw_failures(panels: Sequence[FailurePanel], times_s: Floats, title: str, p
         _times(axis, panel, shades)
     _over_time(last, times_s)
     figure.suptitle(label(title), fontsize=12)
-    save(figure, path)
+    return figure
 
 
 def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:

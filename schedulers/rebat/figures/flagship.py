@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from rebat.core.units import to_s
-from rebat.figures.canvas import label, new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.canvas import new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.labels import label, legend
 from rebat.figures.runs import CYAN, GREEN, GREY, KEPT_COLOUR, PURPLE, RED, YELLOW
 from rebat.results.measures.recoveries import (
     KEPT,
@@ -133,4 +134,5 @@ def _legend(figure: Any, histories: Mapping[str, Sequence[JobPart]]) -> None:
     ]
     for name, colour in policy_colours(histories).items():
         handles.append(Line2D([], [], color=colour, label=label(name)))
-    figure.legend(handles=handles, loc="outside upper right", ncols=6, frameon=False, fontsize=8)
+    texts = [handle.get_label() for handle in handles]
+    legend(figure, handles, texts, "outside upper right", 6, 8)

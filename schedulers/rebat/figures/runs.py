@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
 from rebat.core.units import US_PER_S, to_s
-from rebat.figures.canvas import COLOURS, label, new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.canvas import COLOURS, new_figure, policy_colours, svg_of, time_unit
+from rebat.figures.labels import label, legend, text_in_box
 from rebat.results.measures.nodetime import Steps
 from rebat.results.measures.platform import Window
 from rebat.results.measures.summary import RunSummary
@@ -65,7 +66,7 @@ def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
     axes[-1].set_xlim(0, end_us / US_PER_S / scale)
     axes[-1].set_xlabel(f"time ({unit})")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False)
+    legend(figure, handles, labels, "outside upper right", 4)
     return figure
 
 
@@ -146,11 +147,12 @@ def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:
     if CAUSES.index(Cause.STOLEN) in seen:
         colour = CAUSE_COLOURS[Cause.STOLEN]
         handles.append(Line2D([], [], label="steal", marker="v", color=colour, linestyle=""))
-    figure.legend(handles=handles, loc="outside upper right", ncols=5, frameon=False, fontsize=9)
+    texts = [handle.get_label() for handle in handles]
+    legend(figure, handles, texts, "outside upper right", 5, 9)
 
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
-"""Limits (nodes, attempts) up to which a chart with the name of every attempt is readable."""
+"""Limits (nodes, attempts) up to which a chart with the names of attempts is readable."""
 
 
 _HATCH = "///"
@@ -164,7 +166,7 @@ def worth_drawing(ledger: Ledger, n_nodes: int) -> bool:
 def named_gantt(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
-    """Draw a panel per policy with every attempt and its name.
+    """Draw a panel per policy with every attempt, and its name where it fits.
 
     Lost work is hatched, down nodes are black, and nodes held for a job are grey. ``window_us`` is
     the visible time (default: from 0 to the last end).
@@ -246,16 +248,8 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
                 axis.broken_barh([(start, length - lost)], rows, **look)
             if lost:
                 axis.broken_barh([(start + length - lost, lost)], rows, hatch=_HATCH, **look)
-            axis.text(
-                start + length / 2,
-                (first + last) / 2,
-                job_name(record.attempt.id),
-                ha="center",
-                va="center",
-                fontsize=8,
-                clip_on=True,
-                parse_math=False,
-            )
+            box = (start, rows[0]), (length, rows[1])
+            text_in_box(axis, job_name(record.attempt.id), *box, fontsize=8)
 
 
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
@@ -287,7 +281,7 @@ def _gantt_legend(figure: Any, held: bool) -> None:
     if held:
         handles.append(Patch(facecolor=HELD_COLOUR))
         texts.append("held")
-    figure.legend(handles, texts, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
+    legend(figure, handles, texts, "outside upper right", 4, 9)
 
 
 Float = npt.NDArray[np.float64]
@@ -393,16 +387,19 @@ CAUSE_COLOURS: dict[Cause, str] = {
     Cause.NODE_FAILURE: RED,
     Cause.STOLEN: PURPLE,
     Cause.MOVED: CYAN,
-    Cause.PREEMPTED: "#ee7733",
+    Cause.PREEMPTED: "#552200",
     Cause.SILENT_ERROR: GREEN,
     Cause.WALLTIME: YELLOW,
     Cause.JOB_FAILED: GREY,
-    Cause.HORIZON: "#009988",
-    Cause.CANCELLED: "#bbcc33",
+    Cause.HORIZON: "#222255",
+    Cause.CANCELLED: "#ccddaa",
 }
-"""Paul Tol's bright scheme and three colours of his other schemes, for attempts that ran."""
+"""Paul Tol's bright scheme and three further colours, for attempts that ran.
 
-HELD_COLOUR = "#d5d5d5"
+Colour-blind readers can distinguish all of them.
+"""
+
+HELD_COLOUR = "#e0e0e0"
 """The colour of nodes that are held for a job that does not run on them."""
 
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
@@ -476,15 +473,15 @@ def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:
         groups = list(dict.fromkeys(group for values in series.values() for group in values))
         unit, scale = time_unit(value for values in series.values() for value in values.values())
         _bars(axes[0][column], groups, series, scale, colour_of)
-        axes[0][column].set_ylabel(f"{title} ({unit}), \N{DOWNWARDS ARROW} better")
+        axes[0][column].set_ylabel(f"{title} ({unit}), \N{DOWNWARDS ARROW}\N{NO-BREAK SPACE}better")
         if rows == 2:
             others = _ratios(series, names)
             _bars(axes[1][column], groups, others, 1.0, colour_of)
             axes[1][column].axhline(1.0, color="black", linewidth=0.8)
-            axes[1][column].set_ylabel(f"ratio to {label(names[0])}")
+            axes[1][column].set_ylabel(f"{title}, ratio to {label(names[0])}")
     handles, _ = axes[0][0].get_legend_handles_labels()
     shown = [label(name) for name in names]
-    figure.legend(handles, shown, loc="outside upper center", ncols=4, frameon=False)
+    legend(figure, handles, shown, "outside upper center", 4)
     for axis in axes[-1]:
         axis.set_xlabel("job size (nodes)")
     return figure

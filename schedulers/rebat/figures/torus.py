@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import FOREVER_US
-from rebat.figures.canvas import label, new_figure, svg_of
+from rebat.figures.canvas import new_figure, svg_of
+from rebat.figures.labels import label
 from rebat.models.boxes import TorusBlocks
 from rebat.session.ledger import Ledger
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rebat.core.units import format_duration
-from rebat.figures.canvas import label, new_figure, policy_colours
+from rebat.figures.canvas import new_figure, policy_colours
+from rebat.figures.labels import label, legend, text_in_box
 from rebat.results.comparison import Winner
 
 LEAST, MOST = 0.15, 0.9
@@ -49,7 +50,7 @@ def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: s
     """Draw a map. The colour of a cell is its winner, the opacity its lead.
 
     Cells that are not decided are hatched. The numbers are leads in per cent
-    (omitted in maps with more than 160 cells).
+    (omitted in maps with more than 160 cells, and in cells that are too small).
     """
     from matplotlib.patches import Patch, Rectangle
 
@@ -67,11 +68,15 @@ def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: s
             )
         if len(cells) <= MOST_NUMBERS:
             dark = alpha > (LEAST + MOST) / 2 and winner.decided
-            axes.text(
-                at[0] + 0.5, at[1] + 0.5, f"{winner.lead.mean * 100:.1f}", ha="center",
-                va="center", fontsize=7, color="white" if dark else "black",
+            text_in_box(
+                axes,
+                f"{winner.lead.mean * 100:.1f}",
+                at,
+                (1, 1),
+                fontsize=7,
+                color="white" if dark else "black",
                 bbox=None if winner.decided else _PLATE,
-            )  # fmt: skip
+            )
     axes.set_xlim(-0.5, len(x.values) - 0.5)
     axes.set_ylim(-0.5, len(y.values) - 0.5)
     axes.set_xticks(range(len(x.values)), x.texts, rotation=35, ha="right", fontsize=8)
@@ -83,5 +88,6 @@ def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: s
     axes.tick_params(length=0)
     handles = [Patch(facecolor=shades[name], alpha=MOST, label=label(name)) for name in policies]
     handles.append(Patch(facecolor="#bbbbbb", hatch="////", edgecolor="white", label=UNDECIDED))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    texts = [*map(label, policies), UNDECIDED]
+    legend(figure, handles, texts, "outside lower center", 4, 8)
     return figure

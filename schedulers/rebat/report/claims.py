@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import inf
+from math import floor, inf, log10
 from typing import Any, NamedTuple
 
 import msgspec
 
-from rebat.results.intervals import BySeed, Interval, exact_number, interval, spread
+from rebat.results.intervals import BySeed, Interval, Shown, exact_number, interval, spread
 
 
 class Rule(NamedTuple):
@@ -99,6 +99,8 @@ class Claim(msgspec.Struct, frozen=True):
         if no value is published.
     own
         Whether rebat, not the paper, makes the statement.
+    unit
+        The unit of the number, for reports. The text is empty for shares and ratios.
     """
 
     text: str
@@ -110,6 +112,7 @@ class Claim(msgspec.Struct, frozen=True):
     why: str | Callable[..., str] = ""
     published: float | tuple[float, float] | Callable[..., Any] | None = None
     own: bool = False
+    unit: str = ""
 
 
 def judge(
@@ -148,7 +151,7 @@ def _judged(
     return Judgement(
         subject, statement, condition, estimate, direction, paper,
         why if direction in (CONTRADICTED, UNDECIDED) else "",
-        [] if published is None else [place_of(estimate, published)], claim.own,
+        [] if published is None else [place_of(estimate, published)], claim.own, claim.unit,
     )  # fmt: skip
 
 
@@ -274,6 +277,8 @@ class Judgement(msgspec.Struct, frozen=True):
         The size verdict of each published value: `INSIDE`, `NEAR`, `OUTSIDE` or `TOO_FEW`.
     own
         Whether rebat, not the paper, makes the statement.
+    unit
+        The unit of the number.
     """
 
     workload: str
@@ -285,6 +290,7 @@ class Judgement(msgspec.Struct, frozen=True):
     why: str = ""
     sizes: Sequence[str] = ()
     own: bool = False
+    unit: str = ""
 
     @property
     def holds(self) -> bool:
@@ -299,7 +305,10 @@ class Judgement(msgspec.Struct, frozen=True):
     @property
     def ours(self) -> str:
         """rebat's number and its interval as text."""
-        return spread(self.estimate, _digits)
+        if self.estimate is None:
+            return ""
+        text = spread(self.estimate, _digits(self.estimate))
+        return f"{text} {self.unit}" if self.unit else text
 
     @property
     def size(self) -> str:
@@ -311,13 +320,26 @@ class Judgement(msgspec.Struct, frozen=True):
         return _listed(self.sizes)
 
 
-def _digits(value: float) -> str:
-    """Return a number as text, with four decimals if it is below 1000, otherwise with none.
+MOST_DECIMALS = 4
 
-    >>> _digits(0.12345), _digits(15_000.0)
-    ('0.1235', '15,000')
+
+def _digits(estimate: Interval) -> Shown:
+    """Return the function that writes the numbers of an estimate with a suitable precision.
+
+    The last digit is the second digit of half the width of the interval. Without an interval,
+    numbers have four significant digits.
+
+    >>> exact, wide = exact_number(0.12345), Interval(29.04, 16.0, 43.1, 9)
+    >>> _digits(exact)(0.12345), _digits(wide)(29.04), _digits(exact_number(17.0))(17.0)
+    ('0.1235', '29', '17')
+    >>> [_digits(Interval(1.0369, 1.0271, 1.0477, 9))(end) for end in (1.0271, 1.0477)]
+    ['1.027', '1.048']
     """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
+    half = (estimate.width or 0.0) / 2
+    if half:
+        decimals = min(max(1 - floor(log10(half)), 0), MOST_DECIMALS)
+        return lambda value: f"{value:,.{decimals}f}"
+    return lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:

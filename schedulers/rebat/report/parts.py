@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from rebat.core.formatting import PAGE_STYLE
+from rebat.core.markup import markdown_lines
 from rebat.report.claims import CONTRADICTED, TOO_FEW, Judgement, summary_of
 from rebat.results.intervals import FEWEST
 from rebat.runs.unit import Unit
@@ -258,7 +259,7 @@ _TEMPLATE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
-<title>{{ r.title }}</title>
+<title>{{ r.title }} - rebat</title>
 <style>
 {{ style | safe }}
 h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
@@ -272,8 +273,9 @@ li, p, h1, h3 { overflow-wrap: anywhere }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
   height: auto }
 .figure svg:only-child { flex: 1 0 auto; width: 100%; min-width: 38rem; max-width: 66rem }
+.figure svg { mix-blend-mode: multiply }
 .note { color: #555; margin: .2rem 0 .5rem; font-size: .9rem } h3 { margin-bottom: .2rem }
-.key span { white-space: nowrap; margin-right: 1.2rem }
+.key span { display: inline-block; margin-right: 1.2rem }
 .key i { display: inline-block; width: 1.6rem; border-top: 3px solid; vertical-align: middle;
   margin-right: .4rem }
 .key .dashed { border-top-style: dashed } .key .dotted { border-top-style: dotted }
@@ -355,12 +357,12 @@ def markdown(report: Report) -> str:
             [report.subject_of(j), j.claim, j.ours, j.direction, j.size, j.rule, j.paper]
             for j in judgements
         ]
-        lines += [f"## {heading}", "", *_table(_columns(report), rows), ""] if rows else []
+        lines += [f"## {heading}", "", *markdown_lines(_columns(report), rows), ""] if rows else []
     for table in report.tables:
         paper = f" ({table.paper})" if table.paper else ""
         lines += [f"## {table.title}{paper}", ""]
         lines += [table.note, ""] if table.note else []
-        lines += [*_table(table.columns, table.rows), ""]
+        lines += [*markdown_lines(table.columns, table.rows), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
     return _TAG.sub("&lt;", "\n".join(lines))
 
@@ -404,14 +406,3 @@ def _bullet(report: Report, judgement: Judgement) -> str:
         f"- {report.subject_of(judgement)}: {judgement.claim}: **{judgement.ours}** "
         f"(rule: {judgement.rule}; paper: {judgement.paper}){why}"
     )
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\r", " ").replace("\n", " ")
-
-
-def _table(columns: Sequence[Any], rows: Sequence[Sequence[str]]) -> list[str]:
-    def line(cells: Sequence[Any]) -> str:
-        return "| " + " | ".join(_one_line(str(cell)).replace("|", "/") for cell in cells) + " |"
-
-    return [line(columns), line(["---"] * len(columns)), *(line(row) for row in rows)]

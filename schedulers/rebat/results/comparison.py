@@ -266,7 +266,7 @@ def compared(row: MetricRow) -> tuple[Any, ...]:
 def intervals_csv(rows: Iterable[MetricRow]) -> str:
     """Return comparison.csv: a row per metric and policy (see `compared`)."""
     lines = [",".join(COMPARED)]
-    lines += [",".join(map(_cell, compared(row))) for row in rows]
+    lines += [",".join(map(field, compared(row))) for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -274,7 +274,8 @@ def _ends(estimate: Interval) -> tuple[float | None, ...]:
     return estimate.mean, estimate.low, estimate.high
 
 
-def _cell(value: Any) -> str:
+def field(value: Any) -> str:
+    """Return a value of `compared` as a field of comparison.csv."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return (
@@ -361,7 +362,7 @@ def verdict(rows: Sequence[MetricRow], seeds: Runs[str]) -> str:
 
 def _alone(by: _Rows, policy: str, seeds: Runs[str]) -> str:
     parts = [
-        f"{metric(name[0]).title} {spread(_shown(row.value), metric(name[0]).text)}"
+        f"{metric(name[0]).title} {spread(shown_value(row.value), metric(name[0]).text)}"
         for name in VERDICT
         if (row := by.get((name, policy))) is not None
     ]
@@ -391,7 +392,7 @@ def _part(row: MetricRow) -> str:
         return ""
     title = metric(row.metric[0]).title
     if row.comparable is False:
-        change = spread(_shown(row.ratio.minus(1.0)), _percent)
+        change = spread(shown_value(row.ratio.minus(1.0)), _percent)
         return f"{title} {change} (not comparable: different work)"
     return f"{title} {change_text(row.ratio)}"
 
@@ -402,7 +403,7 @@ def change_text(ratio: Interval) -> str:
     >>> change_text(Interval(0.968, 0.95, 1.01, 9))
     '-3.2 % [-5.0, +1.0] (not significant)'
     """
-    change = _shown(ratio.minus(1.0))
+    change = shown_value(ratio.minus(1.0))
     if change.mean == change.low == change.high == 0.0:
         return "unchanged"
     unsure = change.low is not None and not change.excludes(0.0)
@@ -413,7 +414,8 @@ def _percent(value: float) -> str:
     return f"{value * 100:+z.1f} %"
 
 
-def _shown(estimate: Interval) -> Interval:
+def shown_value(estimate: Interval) -> Interval:
+    """Return an estimate without its interval if there are too few seeds for it."""
     return estimate if estimate.n >= FEWEST_SEEDS else Interval(estimate.mean)
 
 

@@ -170,7 +170,7 @@ def test_a_claim_holds_if_its_entire_interval_is_in_the_range() -> None:
     assert one(Rule("below 1.1", 0.0, 1.1), estimate).direction == "holds"
     wrong = one(Rule("above 1.1", 1.1, 2.0), estimate)
     assert (wrong.direction, wrong.why) == ("contradicted", "")
-    assert wrong.ours == "0.9000 [0.8000, 1.0500]"
+    assert wrong.ours == "0.90 [0.80, 1.05]"
     assert one(Rule("below 1", 0.0, 1.0), Interval(0.9, n=4)).direction == "too few seeds"
 
 

@@ -266,7 +266,7 @@ def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: 
     found = KIND.report(tmp_path / "t.parquet", KIND.gather(units), [])
     judged = {judgement.rule for judgement in found.judgements}
     # failures do not depend on the number of jobs
-    assert judged == ({"mean over seeds, in hours"} if "jobs" in other[0] else set())
+    assert judged == ({"mean over seeds"} if "jobs" in other[0] else set())
     assert [picture.paper for picture in found.pictures] == ["Figure 2"]
     papers = {table.paper for table in found.tables}
     assert papers == ({"Table 1", "not in the paper"} if judged else {"not in the paper"})

@@ -230,7 +230,7 @@ def as_html(page: SummaryPage) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(page.title)}: what failures cost</title>"
+        f"<title>{escape(page.title)}: what failures cost - rebat</title>"
         f"<style>{PAGE_STYLE} td, th {{ padding-right: 1.5em; text-align: left }}</style>"
         "</head><body>"
         f"<h1>{escape(page.title)}: what failures cost</h1><p>{escape(page.period)}</p>"
