@@ -57,6 +57,17 @@ class Picture(msgspec.Struct, frozen=True):
     key: Sequence[Key] = ()
     intervals: bool = False
 
+    @property
+    def small(self) -> bool:
+        """Whether the figure is narrow enough for a phone: a single SVG of at most `SMALL_PT`."""
+        boxes = _VIEW_BOX.findall(self.svg)
+        return len(boxes) == 1 and float(boxes[0]) <= SMALL_PT
+
+
+SMALL_PT = 400.0
+
+_VIEW_BOX = re.compile(r'<svg[^>]*viewBox="[-\d.]+ [-\d.]+ ([\d.]+)')
+"""Pattern of the beginning of an SVG element, with its width in points."""
 
 BOXES_NOTE = (
     "Each box shows the values of all failure scenarios. The paper does not show the points in "
@@ -273,6 +284,7 @@ li, p, h1, h3 { overflow-wrap: anywhere }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
   height: auto }
 .figure svg:only-child { flex: 1 0 auto; width: 100%; min-width: 38rem; max-width: 66rem }
+.figure.small svg:only-child { min-width: 0; max-width: 38rem }
 .figure svg { mix-blend-mode: multiply }
 .note { color: #555; margin: .2rem 0 .5rem; font-size: .9rem } h3 { margin-bottom: .2rem }
 .key span { display: inline-block; margin-right: 1.2rem }
@@ -315,7 +327,7 @@ li, p, h1, h3 { overflow-wrap: anywhere }
 {% if p.note %}<p class="note">{{ p.note }}</p>{% endif %}
 {% if p.key %}<p class="note key">{% for k in p.key %}<span><i class="{{ k.look }}"
 style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %}
-<div class="figure">{{ p.svg | safe }}</div>
+<div class="figure{% if p.small %} small{% endif %}">{{ p.svg | safe }}</div>
 {% endfor %}
 {% endif %}{% if r.tables %}<h2>Tables</h2>
 {% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>

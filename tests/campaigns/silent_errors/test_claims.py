@@ -102,7 +102,7 @@ def test_a_claim_that_holds_with_stale_reservations_alone_says_so(tmp_path: Path
     ours = found[f"{claim} (Algorithm 1)"]
     assert not ours.holds
     assert ours.why == (
-        "The cause is the kind of reservations: with stale reservations the value is 0.2500, "
+        "The cause is the kind of reservations: with stale reservations the value is 0.25, "
         "and the claim holds."
     )
 
