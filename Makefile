@@ -8,7 +8,7 @@ MONTH := mira-like-june-2017
 # 3.11 and later.
 PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 
-.PHONY: help setup run toy test test-all test-rest lint docs notebooks bench clean
+.PHONY: help setup run toy test test-all test-rest lint docs wheels notebooks bench clean
 
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline and SFSJ"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-all   all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in build/site"
+	@echo "make wheels build wheel and sdist, and use the wheel with each version of Python"
 	@echo "make notebooks   run the notebooks of the documentation again"
 	@echo "make bench  benchmarks"
 
@@ -70,6 +71,10 @@ docs: .venv/documented
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The site is build/site/index.html. To use its search, run"
 	@echo "  $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000"
+
+# WHEELS="3.11:oldest 3.13:newest" checks only these combinations (see scripts/check_wheel.py).
+wheels:
+	$(PYTHON) scripts/check_wheel.py $(WHEELS)
 
 notebooks: .venv/tested
 	$(BIN)/python scripts/run_notebooks.py
