@@ -141,8 +141,8 @@ def use(version: str, dependencies: str, wheel: Path, work: Path) -> bool:
 def interpreter(version: str) -> Path | None:
     """Return the interpreter of a version, from the PATH or from pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = shutil.which(f"python{version}")
-    places = [Path(found)] if found else []
+    program = shutil.which(f"python{version}")
+    places = [Path(program)] if program else []
     for path in [*places, *sorted(pyenv.glob(f"{version}.*/bin/python{version}"))]:
         text = "import sys; print('%d.%d' % sys.version_info[:2])"
         done = subprocess.run([path, "-c", text], capture_output=True, text=True, check=False)
