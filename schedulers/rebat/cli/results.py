@@ -329,11 +329,11 @@ def bundle(
     from rebat.api.bundle import bundle as pack
 
     packed = pack(result, out, inputs)
-    size_mb = out.stat().st_size / 1e6
+    size_kb = out.stat().st_size / 1e3
     names = f", without {', '.join(packed.names)} (part of rebat)" if packed.names else ""
     print_result(
         f"{out}: {counted(len(packed.results), 'file')} of the result, "
-        f"{counted(len(packed.copies), 'input')}{names}, {size_mb:.1f} MB\n"
+        f"{counted(len(packed.copies), 'input')}{names}, {size_kb:.0f} kB\n"
         f"Run it again with: rebat reproduce {shlex.quote(str(out))}",
         f"the bundle is {out}",
     )
