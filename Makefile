@@ -8,7 +8,7 @@ MONTH := mira-like-june-2017
 # 3.11 and later.
 PYBATSIM := --no-deps pybatsim==3.2.1 docopt==0.6.2 sortedcontainers==2.4.0
 
-.PHONY: help setup run toy test test-all test-rest lint docs docs-version notebooks bench clean
+.PHONY: help setup run toy test test-all test-rest lint docs docs-version wheels notebooks bench clean
 
 help:
 	@echo "make run    simulate a month of Mira under failures: Baseline and SFSJ"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in build/site"
 	@echo "make docs-version VERSION=1.0   the site of a version, with a menu of versions, in the branch gh-pages"
+	@echo "make wheels   build wheel and sdist, and use the wheel with each version of Python"
 	@echo "make notebooks   run the notebooks of the documentation again"
 	@echo "make bench  benchmarks"
 
@@ -76,6 +77,10 @@ docs: .venv/documented
 docs-version: .venv/documented
 	export PATH="$(CURDIR)/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 && \
 	    mike deploy --update-aliases $(VERSION) latest && mike set-default latest
+
+# WHEELS="3.11:oldest 3.13:newest" checks only these combinations (see scripts/check_wheel.py).
+wheels:
+	$(PYTHON) scripts/check_wheel.py $(WHEELS)
 
 notebooks: .venv/tested
 	$(BIN)/python scripts/run_notebooks.py

@@ -143,9 +143,7 @@ def test_the_same_result_becomes_the_same_bytes(here: Path, capsys) -> None:
     assert (here / "again.zip").read_bytes() == (here / "one.zip").read_bytes()
     assert "rebat reproduce again.zip" in capsys.readouterr().out
     assert "exists" in error_of(capsys, "bundle", "out", "-o", "again.zip")
-    assert status("bundle", "out", "-o", "again.zip", "--force", "--json") == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["copies"] == ["f.events", "rules/mine.py", "w.json"] and record["names"] == []
+    assert status("bundle", "out", "-o", "again.zip", "--force") == 0
 
 
 @pytest.mark.parametrize("name", ["w.json", "rules/mine.py", "f.events"])

@@ -157,6 +157,7 @@ NO_TABLE = {
     "workload flex": "the name of its file",
     "workload prepare": "the name of its file",
     "workload export": "the name of its file",
+    "bundle": "the name of its file",
     "failures generate": "the name of its file",
     "failures nodes": "the name of its file",
     "failures fit": "writes its table to a file",

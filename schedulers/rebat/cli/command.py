@@ -186,7 +186,7 @@ def _completer(values: str) -> Callable[..., Any]:
 # ---- types of options
 
 
-class DurationType(click.ParamType[float]):
+class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
     """A duration in seconds, from texts like '300', '5min', '1h30min', '2d'."""
 
     name = "duration"
@@ -266,7 +266,7 @@ class MachineSize(click.IntRange):
             self.fail(str(error), param, ctx)
 
 
-class LawType(click.ParamType[Any]):
+class LawType(click.ParamType):  # type: ignore[type-arg]
     """A failure law, like 'authors:mtbf=1h,downtime=1h'."""
 
     name = "law"

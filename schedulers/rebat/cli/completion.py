@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import (
@@ -28,7 +28,7 @@ from click.shell_completion import (
 
 from rebat.core.errors import RebatError
 
-Items = list[CompletionItem[str]]
+Items: TypeAlias = "list[CompletionItem[str]]"
 Helps = Mapping[str, str]
 """Help text of each candidate."""
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
-from msgspec.structs import asdict
 
 from rebat.cli.command import command
 from rebat.cli.options import AnyPath, File, Folder, Json, NewFile, print_json, reject_with_json
@@ -313,7 +312,6 @@ def bundle(
     *,
     inputs: Inputs = None,
     out: Annotated[NewFile, "-o", "--out", "Zip file to write."],
-    as_json: Json = False,
 ) -> None:
     """Pack a result and its inputs into one zip file, to send it to a colleague.
 
@@ -331,14 +329,11 @@ def bundle(
     from rebat.api.bundle import bundle as pack
 
     packed = pack(result, out, inputs)
-    size_mb = out.stat().st_size / 1e6
-    if as_json:
-        print_json({**asdict(packed), "bytes": out.stat().st_size}, f"the bundle is {out}")
-        return
+    size_kb = out.stat().st_size / 1e3
     names = f", without {', '.join(packed.names)} (part of rebat)" if packed.names else ""
     print_result(
         f"{out}: {counted(len(packed.results), 'file')} of the result, "
-        f"{counted(len(packed.copies), 'input')}{names}, {size_mb:.1f} MB\n"
+        f"{counted(len(packed.copies), 'input')}{names}, {size_kb:.0f} kB\n"
         f"Run it again with: rebat reproduce {shlex.quote(str(out))}",
         f"the bundle is {out}",
     )

@@ -256,7 +256,7 @@ def write_run(
     write_table(folder, "rebat_jobs", row_columns(result.rows), len(result.rows), form)
     write_table(folder, "rebat_attempts", attempt_columns(ledger), len(ledger.attempts), form)
     for owner in OWNERS:
-        if result.rows.column(owner).any():
+        if (result.rows.column(owner) != "").any():
             write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))

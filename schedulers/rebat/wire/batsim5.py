@@ -596,7 +596,7 @@ def _opened(data: bytes) -> _Reply:
         text = data.removesuffix(NUL).decode()
         raw = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_constant)
         return msgspec.convert(raw, _Reply, strict=False)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
         raise InputError(f"is not a reply for Batsim 5: {error}") from None
 
 
