@@ -47,8 +47,8 @@ COMMANDS = (
 """What a user does first. The second command compiles the kernels, the third the loop."""
 
 WHEEL_ENDINGS = {
-    ".bib", ".css", ".csv", ".gz", ".html", ".js", ".json", ".jsonl", ".md", ".py", ".toml", ".events",
-    ".txt", ".typed", ".xml",
+    ".bib", ".css", ".csv", ".events", ".gz", ".html", ".js", ".json", ".jsonl", ".md", ".py",
+    ".toml", ".txt", ".typed", ".xml",
 }  # fmt: skip
 METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 IN_SDIST = {"CITATION.cff", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml"}
