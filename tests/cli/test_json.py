@@ -127,7 +127,6 @@ ELSEWHERE = {
     "advise": "tests/studies/test_advice.py",
     "diff-policies": "test_where_two_policies_part",
     "explain": "tests/cli/test_explain.py",
-    "bundle": "tests/cli/test_bundle.py",
     "reproduce": "tests/api/test_provenance.py",
     "failures models": "tests/models/test_scaled.py",
     "goodput": "tests/studies/test_goodput.py",
