@@ -286,7 +286,7 @@ class LawType(click.ParamType):  # type: ignore[type-arg]
             raise error.at("--law") from None
 
 
-class CheckedText(click.ParamType[str]):
+class CheckedText(click.ParamType):  # type: ignore[type-arg]
     """A text that a function accepts or refuses with an InputError."""
 
     name = "text"

@@ -84,7 +84,7 @@ SIMULATING = '<p class="note">Simulating ...</p>'
 _VERDICT = """
 :host { display: block; min-height: calc(var(--sentences) * 4.8rem + 1.8rem) }
 @media (max-width: 1150px) { :host { min-height: calc(var(--sentences) * 6.4rem + 1.8rem) } }
-@media (max-width: 600px) { :host { min-height: calc(var(--sentences) * 11rem + 3rem) } }
+@media (max-width: 600px) { :host { min-height: calc(var(--sentences) * 9rem + 2.6rem) } }
 p { margin: 0 0 .35em; font-size: 1.06rem } .note { color: #555; font-size: .9rem }
 .error { color: #a40000; font-weight: 600 } .old { opacity: .45 }
 """
