@@ -367,11 +367,16 @@ def test_other_commands_do_not_run(
 
 def test_the_allowed_options_are_those_that_are_recorded() -> None:
     recorded = {
-        max(option.opts, key=len): not option.is_flag
+        max(option.opts, key=len): "no"
+        if option.is_flag
+        else "optional"
+        if isinstance(option.flag_value, str)
+        else "yes"
         for option in run.params
         if isinstance(option, click.Option) and option.name not in WITHOUT_EFFECT
     }
     assert recorded == OPTIONS
+    assert [name for name, value in OPTIONS.items() if value == "optional"] == ["--figures"]
 
 
 def test_files_that_are_not_of_the_result_are_refused(elsewhere: Path, capsys) -> None:
@@ -475,3 +480,26 @@ def test_deep_records_are_refused(elsewhere: Path, capsys) -> None:
 def test_inputs_have_no_effect_on_a_bundle(elsewhere: Path, capsys) -> None:
     error = error_of(capsys, "reproduce", "plain.zip", "--inputs", ".")
     assert error.startswith("rebat: error: --inputs: has no effect")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--figures"],
+        ["--figures", "--gantt", "1:3", "--explain"],
+        ["--figures", "svg", "--figure-width", "1"],
+        ["--figures", "--format", "parquet", "--engine", "reference"],
+        ["--seeds", "2", "--figures"],
+    ],
+    ids=" ".join,
+)
+def test_options_with_an_optional_value_are_reproduced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "toy", "-p", "baseline", "-p", "sfsj"]
+    assert status(*run, "--mtbf", "1h", *options, "--out", "out") == 0
+    assert status("bundle", "out", "-o", "one.zip") == 0
+    capsys.readouterr()
+    assert status("reproduce", "one.zip") == 0
+    assert capsys.readouterr().out.startswith("reproduced: all ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from rebat.api.figure_files import FigureFiles
 from rebat.api.many import SeedOptions
@@ -21,15 +22,24 @@ from rebat.runs.scenario import ScenarioOptions
 _LOCAL = ("--workers",)
 """Options of the structs that are not recorded, because they do not change the result."""
 
-_OWN = {"--policy": True, "--format": True, "--explain": False, "--engine": True}
+Value = Literal["no", "yes", "optional"]
+"""Whether an option has a value."""
+
+_OWN: dict[str, Value] = {
+    "--policy": "yes", "--format": "yes", "--explain": "no", "--engine": "yes"
+}  # fmt: skip
 """Options that only the command declares, and whether they have a value."""
 
-OPTIONS: dict[str, bool] = {
-    max(row.extra.get("flags", (f"--{name.replace('_', '-')}",)), key=len): row.kind is not bool
-    for kind in (ScenarioOptions, SeedOptions, FigureFiles)
-    for name, row in declared(kind).items()
-}
-OPTIONS = {name: value for name, value in OPTIONS.items() if name not in _LOCAL} | _OWN
+
+def _declared() -> Iterator[tuple[str, Value]]:
+    for kind in (ScenarioOptions, SeedOptions, FigureFiles):
+        for name, row in declared(kind).items():
+            flag = max(row.extra.get("flags", (f"--{name.replace('_', '-')}",)), key=len)
+            optional = "without_value" in row.extra
+            yield flag, "no" if row.kind is bool else "optional" if optional else "yes"
+
+
+OPTIONS = {name: value for name, value in _declared() if name not in _LOCAL} | _OWN
 """The recorded options of ``rebat run``, and whether they have a value."""
 
 _FILES = re.compile(r"\.(py|csv)\b", re.IGNORECASE)
@@ -61,14 +71,17 @@ def _pairs(command: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
     if not workload or workload.startswith("-"):
         raise InputError("the command has no workload", where, expected)
     yield WORKLOAD, workload
-    rest = iter(words)
-    for option in rest:
+    while words:
+        option = words.pop(0)
         if option not in OPTIONS:
             problem = f"the command has the argument {short(option)}"
             raise InputError(problem, where, "only options that change the result of rebat run")
-        value = next(rest, None) if OPTIONS[option] else ""
-        if value is None:
-            raise InputError(f"{option} has no value", where, expected)
+        value = ""
+        alone = not words or words[0].startswith("-")
+        if OPTIONS[option] == "yes" or (OPTIONS[option] == "optional" and not alone):
+            if not words:
+                raise InputError(f"{option} has no value", where, expected)
+            value = words.pop(0)
         yield option, value
 
 
