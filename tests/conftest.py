@@ -19,7 +19,7 @@ from hypothesis import settings
 from rebat.policies.presets import scheduler
 from rebat.sim import choose
 from tests.support.amount import AMOUNT, few
-from tests.support.recordings import ABSENT, SHARED, beside
+from tests.support.recordings import ABSENT, beside
 from tests.support.scenarios import machine
 
 settings.register_profile("rebat", deadline=None, max_examples=few(100))  # kernels may compile
@@ -125,7 +125,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
     lines = [f"{n} SKIPPED: {reason}" for reason, n in sorted(other.items())]
     if absent:
-        lines.append(f"{absent} SKIPPED: they need recordings and traces in {SHARED}")
+        lines.append(
+            f"{absent} SKIPPED: they need recordings and traces that are not part of the project"
+        )
     for line in lines:
         terminalreporter.write_sep("!", line, red=True, bold=True)
     if AMOUNT == "fast" and LEFT:

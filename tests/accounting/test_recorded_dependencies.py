@@ -22,8 +22,6 @@ from tests.support.importing import import_accounting
 from tests.support.pages import ROOT
 from tests.support.recordings import beside
 
-GOLDEN = beside("golden/slurm")
-
 
 def fields(workload: Workload, *names: str) -> dict[str, tuple]:
     """Return these fields of the jobs that have one of them, by id."""
@@ -58,7 +56,7 @@ def test_the_attribute_of_openpbs() -> None:
 
 def test_the_recorded_cluster() -> None:
     """Job 13 failed, so job 14 (afterok:13) never started, and is not in the workload."""
-    workload = import_accounting("sacct", GOLDEN / "sacct-XD-ids-us.txt").workload
+    workload = import_accounting("sacct", beside("golden/slurm/sacct-XD-ids-us.txt")).workload
     assert fields(workload, "dependency", "array") == {
         "11": ("afterok:10", ""),
         "12": ("afterok:11", ""),

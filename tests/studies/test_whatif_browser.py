@@ -130,6 +130,7 @@ def test_a_cell_of_the_map_sets_both_sliders(browser, started, errors) -> None:
     _, url = started()
     tab = opened(browser, url, errors)
     tab.wait_for_function(MAPPED, timeout=LATEST_MS)
+    settled(tab)  # the page above the map no longer changes its height
     place = tab.evaluate(
         """() => {
           const plot = Bokeh.documents[0].get_model_by_name('mapped');

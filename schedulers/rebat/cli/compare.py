@@ -220,7 +220,7 @@ def _save(results: dict[str, Comparison], files: Files) -> None:
 
 def _verdict(result: Comparison, allocations: bool) -> str:
     if result.same(allocations):
-        return f"The runs are equal: {counted(len(result.keys), 'job')}."
+        return f"The runs are equal: {counted(len(result.keys), 'row')} (jobs and resubmissions)."
     parts = [
         f"{len(result.differing)} of {len(result.keys)} common jobs have different times or states"
     ]

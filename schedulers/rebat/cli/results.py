@@ -330,7 +330,11 @@ def bundle(
 
     packed = pack(result, out, inputs)
     size_kb = out.stat().st_size / 1e3
-    names = f", without {', '.join(packed.names)} (part of rebat)" if packed.names else ""
+    names = (
+        f", without {', '.join(dict.fromkeys(packed.names))} (part of rebat)"
+        if packed.names
+        else ""
+    )
     print_result(
         f"{out}: {counted(len(packed.results), 'file')} of the result, "
         f"{counted(len(packed.copies), 'input')}{names}, {size_kb:.0f} kB\n"

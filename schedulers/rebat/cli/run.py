@@ -186,10 +186,22 @@ def toy(
       rebat toy
     """
     from rebat.api.failures import failures
+    from rebat.api.provenance import WORKLOAD, CommandLine
     from rebat.api.records import comparison_record
-    from rebat.api.run import run
+    from rebat.api.run import study
+    from rebat.api.workloads import load_workload
+    from rebat.runs.scenario import ScenarioOptions
 
-    result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
+    policies = ["baseline", "sfsj"]
+    given = {WORKLOAD: ["toy"], "--policy": policies, "--failures": ["toy"], "--figures": []}
+    result = study(
+        lambda: load_workload("toy"),
+        policies,
+        ScenarioOptions(failures=failures(file="toy").failures),
+        {},
+        SeedOptions(),
+        CommandLine(arguments_of("run", given), {WORKLOAD: "toy", "--failures": "toy"}),
+    ).run()
     result.write(out, figures=True, force=True)
     saved = f"the results are in {out}"
     if as_json:

@@ -144,7 +144,7 @@ def compiling_notice() -> Iterator[None]:
     from rebat.kernels.compiled import is_compiled
 
     if not is_compiled():
-        print_line("rebat: compiling the kernels, only this time (a few seconds) ...")
+        print_line("rebat: compiling the kernels, only this time (up to a minute) ...")
     yield
 
 

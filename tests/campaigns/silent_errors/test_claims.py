@@ -125,7 +125,7 @@ def test_days_with_la_far_from_the_bound_name_la(tmp_path: Path) -> None:
     found = {j.claim: j for j in judge_days(evidence(tmp_path, ratio, (0.0,)), "drawn")}
     one = found["R-LIST-0 is never more than 50 % above the bound at q-bar = 0"]
     assert one.why == (
-        "This value is for LA. For LPT the largest value is 1.1000, and the claim holds."
+        "This value is for LA. For LPT the largest value is 1.1, and the claim holds."
     )
 
 
