@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,22 @@ def test_citation_file_and_bibtex_agree() -> None:
         title = entry.fields["title"].translate({ord("{"): None, ord("}"): None}).lower()
         assert len(listed[title]["authors"]) == len(entry.persons["author"])
         assert listed[title].get("doi") == entry.fields.get("doi")
+
+
+def test_the_address_of_the_repository_is_that_of_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    urls = Message()
+    urls["Project-URL"] = "Issues, https://example.org/o/rebat/issues"
+    urls["Project-URL"] = "Repository, https://example.org/o/rebat"
+    monkeypatch.setattr("rebat.api.cite.metadata", lambda name: urls)
+    entry = parse_string(cite(), "bibtex").entries["rebat"]
+    assert entry.fields["url"] == "https://example.org/o/rebat"
+    monkeypatch.setattr("rebat.api.cite.metadata", lambda name: Message())
+    assert "url" not in parse_string(cite(), "bibtex").entries["rebat"].fields
+
+
+def test_included_campaigns_and_missing_folders() -> None:
+    assert "du2024" in keys(cite("node_stealing/quick"))
+    with pytest.raises(InputError, match="nothere: does not exist"):
+        cite("nothere")

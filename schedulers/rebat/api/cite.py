@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgspec
 import rebat
 from rebat.api.provenance import PROVENANCE
 from rebat.core.errors import InputError
-from rebat.core.files import read_text
+from rebat.core.files import names, read_text
 from rebat.policies.own import is_own
 from rebat.policies.presets import ALIASES, PRESETS, preset, split_changes
 from rebat.results.citations import bibtex, cited
@@ -26,13 +27,14 @@ class _Uses(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
 
 
-def cite(result: Path | None = None, policies: Iterable[str] = ()) -> str:
+def cite(result: str | Path | None = None, policies: Iterable[str] = ()) -> str:
     """Return the BibTeX entries of rebat, of Batsim, and of the publications that a result uses.
 
     Parameters
     ----------
-    result : Path, optional
-        A folder written by ``rebat run``, or a campaign file (.toml).
+    result : str or Path, optional
+        A folder written by ``rebat run``, a campaign file (.toml), or the name of a campaign that
+        rebat includes.
     policies : iterable of str
         Names of further policies. Policies in files of the user have no publication.
 
@@ -48,17 +50,33 @@ def cite(result: Path | None = None, policies: Iterable[str] = ()) -> str:
     """
     uses = _Uses([])
     if result is not None:
-        uses = _of_campaign(result) if result.suffix == ".toml" else _of_run(result)
+        campaigns = names("campaigns", ".toml")
+        file = campaigns.get(Path(result).as_posix(), Path(result))
+        uses = _of_campaign(file) if file.suffix == ".toml" else _of_run(file)
     named = [name for name in policies if _is_preset(name) or not is_own(name)]
     presets = [preset(_without_code(name)) for name in (*uses.policies, *named)]
-    return bibtex(cited(presets, uses.options), uses.versions.get("rebat", rebat.__version__))
+    keys = cited(presets, uses.options)
+    return bibtex(keys, uses.versions.get("rebat", rebat.__version__), _repository())
+
+
+def _repository() -> str:
+    """Return the address of the repository in the metadata of the package, or an empty text."""
+    try:
+        urls = metadata("rebat").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    return next((url.partition(", ")[2] for url in urls if url.startswith("Repository, ")), "")
+
+
+_EXPECTED = "a folder written by rebat run --out, or a campaign file (.toml)"
 
 
 def _of_run(folder: Path) -> _Uses:
     path = folder / PROVENANCE
+    if not folder.exists():
+        raise InputError("does not exist", str(folder), _EXPECTED)
     if not path.exists():
-        expected = "a folder written by rebat run --out, or a campaign file (.toml)"
-        raise InputError(f"contains no {PROVENANCE}", str(folder), expected)
+        raise InputError(f"contains no {PROVENANCE}", str(folder), _EXPECTED)
     try:
         uses = msgspec.json.decode(read_text(path), type=_Uses)
     except msgspec.DecodeError as error:

@@ -41,7 +41,7 @@ FigureWidth = Annotated[
     Annotated[float, msgspec.Meta(ge=1, le=20)] | None,
     "--figure-width",
     "With figures: width for a paper, with text of 8 points and PNG at 300 dpi. 1 and 2 are the "
-    "columns of a two-column paper (3.5 and 7.16 inches), other numbers are inches (default: a "
+    "columns of a two-column paper (3.5 and 7.16 inches), numbers from 2.5 are inches (default: a "
     "figure for the screen).",
     extra(metavar="1|2|INCHES"),
 ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from rebat.console.output import print_line, warn
 from rebat.console.progress import campaign_bar
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
+from rebat.core.files import names
 from rebat.core.formatting import counted
 from rebat.core.markup import TableForm
 from rebat.executors.resources import Jobs
@@ -93,6 +95,13 @@ def run(
     if status.failed:
         _show_failures(opened, folder)
         raise SystemExit(1)
+    options = [("--results", results), ("--trace", trace)]
+    shipped = {path: name for name, path in names("campaigns", ".toml").items()}
+    words = [
+        shipped.get(file, str(file)),
+        *(str(word) for pair in options if pair[1] for word in pair),
+    ]
+    print_line(f"rebat: next: rebat campaign report {shlex.join(words)}")
 
 
 def _check_jobs(executor: str | None) -> None:

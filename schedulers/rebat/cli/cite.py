@@ -26,7 +26,8 @@ def cite(
 ) -> None:
     """Print BibTeX entries of rebat, of Batsim, and of the publications that RESULT uses.
 
-    RESULT is a folder that 'rebat run --out' wrote, or a campaign file (.toml). The entries depend
+    RESULT is a folder that 'rebat run --out' wrote, a campaign file (.toml), or the name of a
+    campaign that rebat includes. The entries depend
     on the policies, the failure law and the checkpoints.
 
     \b

@@ -263,6 +263,7 @@ def export(
 
     if name is not None and (form != "batsim5" or not name.isidentifier()):
         raise InputError(f"is {name}", "--name", "a name like w1, with --format batsim5")
+    _check_ending(out, form)
     if file.is_dir():
         if form != "swf":
             raise InputError("is the folder of a run", str(file), f"a workload, for {form}")
@@ -274,7 +275,7 @@ def export(
     if form == "swf":
         write_swf(loaded, out)
     elif form == "parquet":
-        save_workload(loaded, _parquet(out))
+        save_workload(loaded, out)
     elif form == "batsim4":
         write_workload(loaded, out)
     else:
@@ -282,10 +283,17 @@ def export(
     click.echo(f"{out}: {counted(len(loaded.jobs), 'job')}, {form}")
 
 
-def _parquet(path: Path) -> Path:
-    if path.suffix != ".parquet":
-        raise InputError(f"is {path.name}", "--out", "a name ending in .parquet")
-    return path
+_ENDINGS = {"swf": ".swf", "batsim4": ".json", "batsim5": ".json", "parquet": ".parquet"}
+"""Endings of the files of each format. All but Parquet can be followed by .gz."""
+
+
+def _check_ending(out: Path, form: str) -> None:
+    """Raise InputError if the name of a file ends like that of another format."""
+    ending = Path(out.name.removesuffix(".gz")).suffix.lower()
+    others = {*_ENDINGS.values()} - {_ENDINGS[form]}
+    if ending in others or (form == "parquet" and out.suffix != ".parquet"):
+        expected = f"a name ending in {_ENDINGS[form]}, or another --format"
+        raise InputError(f"is {out.name}, but the format is {form}", "--out", expected)
 
 
 def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:

@@ -19,7 +19,7 @@ SOFTWARE = """\
   author  = {{{{The rebat developers}}}},
   title   = {{rebat: resilient batch schedulers for {{Batsim}}}},
   version = {{{version}}},
-  year    = {{2026}}
+  year    = {{2026}}{url}
 }}"""
 """Entry of rebat."""
 
@@ -116,9 +116,14 @@ def cited(policies: Iterable[Preset], options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def bibtex(keys: Iterable[str], version: str) -> str:
-    """Return the entry of this version of rebat, and the entries with these keys, as BibTeX."""
-    return "\n\n".join([SOFTWARE.format(version=version), *(entries()[key] for key in keys)])
+def bibtex(keys: Iterable[str], version: str, repository: str = "") -> str:
+    """Return the entry of this version of rebat, and the entries with these keys, as BibTeX.
+
+    ``repository`` is the address of rebat's repository. If it is empty, the entry has no address.
+    """
+    url = f",\n  url     = {{{repository}}}" if repository else ""
+    software = SOFTWARE.format(version=version, url=url)
+    return "\n\n".join([software, *(entries()[key] for key in keys)])
 
 
 def _words(effective: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
