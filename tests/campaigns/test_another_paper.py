@@ -29,5 +29,5 @@ def test_another_paper_is_one_folder(tmp_path: Path, capsys) -> None:
     rows = [line for line in text.splitlines() if line.startswith("| days")]
     assert len({line.split(" | ")[1] for line in rows}) == 3
     assert len(rows) == 9
-    assert "EASY shortens the mean flow | 0.6894 [0.5426, 0.8363] | holds | inside" in text
+    assert "EASY shortens the mean flow | 0.69 [0.54, 0.84] | holds | inside" in text
     capsys.readouterr()
