@@ -191,6 +191,8 @@ def read_origin(folder: Path) -> RecordedOrigin:
         content = path.read_bytes()
     except OSError:
         problem, expected = f"contains no {PROVENANCE}", "a folder written by rebat run --out"
+        if not folder.exists():
+            problem = "does not exist"
         if (folder / OVERVIEW).is_file():
             problem = "is the result of a campaign"
             expected = (
