@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 
 import rebat
-from rebat.api.provenance import PROVENANCE
-from rebat.core.errors import InputError
-from rebat.core.files import names, read_text
+from rebat.api.provenance import read_record
+from rebat.core.files import names
 from rebat.policies.own import is_own
-from rebat.policies.presets import ALIASES, PRESETS, preset, split_changes
+from rebat.policies.presets import is_preset, preset, split_changes
 from rebat.results.citations import bibtex, cited
 
 
@@ -53,7 +52,7 @@ def cite(result: str | Path | None = None, policies: Iterable[str] = ()) -> str:
         campaigns = names("campaigns", ".toml")
         file = campaigns.get(Path(result).as_posix(), Path(result))
         uses = _of_campaign(file) if file.suffix == ".toml" else _of_run(file)
-    named = [name for name in policies if _is_preset(name) or not is_own(name)]
+    named = [name for name in policies if is_preset(name) or not is_own(name)]
     presets = [preset(_without_code(name)) for name in (*uses.policies, *named)]
     keys = cited(presets, uses.options)
     return bibtex(keys, uses.versions.get("rebat", rebat.__version__), _repository())
@@ -72,16 +71,8 @@ _EXPECTED = "a folder written by rebat run --out, or a campaign file (.toml)"
 
 
 def _of_run(folder: Path) -> _Uses:
-    path = folder / PROVENANCE
-    if not folder.exists():
-        raise InputError("does not exist", str(folder), _EXPECTED)
-    if not path.exists():
-        raise InputError(f"contains no {PROVENANCE}", str(folder), _EXPECTED)
-    try:
-        uses = msgspec.json.decode(read_text(path), type=_Uses)
-    except msgspec.DecodeError as error:
-        raise InputError(f"is invalid: {error}", str(path), "a file of rebat run") from None
-    return msgspec.structs.replace(uses, policies=[*filter(_is_preset, uses.policies)])
+    uses = read_record(folder, _Uses, _EXPECTED)
+    return msgspec.structs.replace(uses, policies=[*filter(is_preset, uses.policies)])
 
 
 def _of_campaign(file: Path) -> _Uses:
@@ -91,10 +82,7 @@ def _of_campaign(file: Path) -> _Uses:
     policies: list[str] = []
     options: dict[str, Any] = {}
     for grid in read_tables(file).get("grid", []):
-        names = [name for name in grid.get("policies", []) if isinstance(name, str)]
-        policies += [
-            name for name in names if name.partition(":")[0].lower() in {*PRESETS, *ALIASES}
-        ]
+        policies += filter(is_preset, map(str, grid.get("policies", [])))
         policies += ["r-list-q", "r-shelf-b"] if "sets" in grid else []
         policies += ["rps", "faps"] if "laws" in grid else []
         for name, key in (("failures", "law"), ("checkpoint", "model")):
@@ -102,11 +90,6 @@ def _of_campaign(file: Path) -> _Uses:
             if isinstance(table, dict) and key in table:
                 options["law" if name == "failures" else name] = table[key]
     return _Uses(policies, options)
-
-
-def _is_preset(name: str) -> bool:
-    """Return whether a recorded name is that of a preset, and not of a class of the user."""
-    return name.partition(":")[0].lower() in {*PRESETS, *ALIASES}
 
 
 def _without_code(name: str) -> str:

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law
 from rebat.policies.own import file_of, is_own
 from rebat.policies.placement.hazards import is_file
-from rebat.policies.presets import ALIASES, PRESETS
+from rebat.policies.presets import is_preset
 from rebat.runs.scenario import ScenarioOptions
 from rebat.workloads.site import Site
 
@@ -142,7 +142,7 @@ def policy_files(policies: Policies) -> Iterator[str]:
         for part in name.split(",") if isinstance(name, str) else ():
             before, _, value = part.rpartition("=")
             head, _, rest = value.partition(":")
-            if not before and head.strip().lower() in {*PRESETS, *ALIASES}:
+            if not before and is_preset(head.strip()):
                 value = rest
             if is_own(value):
                 yield file_of(value.strip())
@@ -184,25 +184,33 @@ class RecordedOrigin(msgspec.Struct, frozen=True):
     seeds: list[int] = []
 
 
-def read_origin(folder: Path) -> RecordedOrigin:
-    """Read the provenance of a result that a command wrote."""
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+
+def read_record(folder: Path, kind: type[_T], expected: str) -> _T:
+    """Read the parts of the provenance of a result that a struct declares.
+
+    ``expected`` describes a valid folder, for errors.
+    """
     path = folder / PROVENANCE
     try:
         content = path.read_bytes()
     except OSError:
-        problem, expected = f"contains no {PROVENANCE}", "a folder written by rebat run --out"
-        if not folder.exists():
-            problem = "does not exist"
-        if (folder / OVERVIEW).is_file():
-            problem = "is the result of a campaign"
-            expected = (
-                "a result of rebat run; 'rebat campaign run' repeats a campaign from its file"
-            )
+        problem = f"contains no {PROVENANCE}" if folder.exists() else "does not exist"
         raise InputError(problem, str(folder), expected) from None
     try:
-        origin = msgspec.json.decode(content, type=RecordedOrigin)
+        return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"is invalid: {error}", str(path), "a file of rebat run") from None
+
+
+def read_origin(folder: Path) -> RecordedOrigin:
+    """Read the provenance of a result that a command wrote."""
+    path = folder / PROVENANCE
+    if (folder / OVERVIEW).is_file() and not path.is_file():
+        expected = "a result of rebat run; 'rebat campaign run' repeats a campaign from its file"
+        raise InputError("is the result of a campaign", str(folder), expected)
+    origin = read_record(folder, RecordedOrigin, "a folder written by rebat run --out")
     if origin.command[:1] != ["run"]:
         raise InputError("contains no command", str(path), "a result of the command rebat run")
     return origin

@@ -27,8 +27,8 @@ def cite(
     """Print BibTeX entries of rebat, of Batsim, and of the publications that RESULT uses.
 
     RESULT is a folder that 'rebat run --out' wrote, a campaign file (.toml), or the name of a
-    campaign that rebat includes. The entries depend
-    on the policies, the failure law and the checkpoints.
+    campaign that rebat includes. The entries depend on the policies, the failure law and the
+    checkpoints.
 
     \b
     Examples:

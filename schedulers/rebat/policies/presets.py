@@ -35,7 +35,7 @@ from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.policies.site_rules import rules_of
 from rebat.policies.windows import ANNOUNCED
 
-__all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
+__all__ = ["ALIASES", "PRESETS", "Preset", "is_preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
@@ -107,9 +107,14 @@ _WITH_NAMES = frozenset(("shares", "limits", "reservations"))
 """Options whose values contain names of users."""
 
 
+def is_preset(spec: str) -> bool:
+    """Return whether the text begins with the name or alias of a preset, up to the first colon."""
+    return spec.strip().partition(":")[0].lower() in {*PRESETS, *ALIASES}
+
+
 def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
     """Return a preset by its name (see `preset`), or a custom policy ``FILE.py:CLASS``."""
-    if is_own(spec) and spec.strip().partition(":")[0].lower() not in {*PRESETS, *ALIASES}:
+    if is_own(spec) and not is_preset(spec):
         return own_policy(spec, folder)
     return preset(spec, folder)
 
