@@ -100,22 +100,31 @@ def _signature(function: Any) -> str:
     return f"({', '.join(words)})"
 
 
-def _of_commands() -> Iterator[str]:
+def commands() -> Iterator[click.Context]:
+    """Yield a context of every command and group of rebat, a group before its commands."""
     from rebat.cli.main import cli
 
-    def walk(command: click.Command, ctx: click.Context, path: str) -> Iterator[str]:
-        for parameter in command.params:
+    def below(ctx: click.Context) -> Iterator[click.Context]:
+        group = ctx.command
+        for name in group.list_commands(ctx) if isinstance(group, click.Group) else ():
+            command = group.get_command(ctx, name)
+            if command is not None:
+                inner = click.Context(command, ctx, name)
+                yield inner
+                yield from below(inner)
+
+    root = click.Context(cli, info_name="rebat", max_content_width=100)
+    yield root
+    yield from below(root)
+
+
+def _of_commands() -> Iterator[str]:
+    for ctx in commands():
+        for parameter in ctx.command.params:
             names = [*parameter.opts, *parameter.secondary_opts]
             if isinstance(parameter, click.Argument):
                 names = [str(parameter.human_readable_name)]
-            yield f"command {path} {' '.join(sorted(names))}"
-        if isinstance(command, click.Group):
-            for name in command.list_commands(ctx):
-                below = command.get_command(ctx, name)
-                if below is not None:
-                    yield from walk(below, click.Context(below, ctx, name), f"{path} {name}")
-
-    yield from walk(cli, click.Context(cli, info_name="rebat"), "rebat")
+            yield f"command {ctx.command_path} {' '.join(sorted(names))}"
 
 
 def _of_options() -> Iterator[str]:

@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
-
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
-from public_surface import python_page
+from public_surface import commands, python_page
 
 PYTHON = re.compile(r"^<!-- python: (\S+) -->$", re.MULTILINE)
 NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
@@ -25,7 +23,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Return the text of a page with its insertions. mkdocs calls this for each page."""
     text = NEEDS.sub(r"*Needs \1:*\n", markdown)
     if "<!-- commands -->" in text:
-        text = text.replace("<!-- commands -->", "\n".join(commands()))
+        text = text.replace("<!-- commands -->", "\n".join(help_texts()))
     if "<!-- axes -->" in text:
         text = text.replace("<!-- axes -->", axes())
     if "<!-- schedulers -->" in text:
@@ -57,26 +55,14 @@ def metrics() -> str:
     return "\n".join(rows) + "\n"
 
 
-def commands() -> Iterator[str]:
+def help_texts() -> Iterator[str]:
     """Yield every command with the output of its --help."""
-    from rebat.cli.main import cli
-
-    root = click.Context(cli, info_name="rebat", max_content_width=100)
-    for name in cli.list_commands(root):
-        command = cli.get_command(root, name)
-        if command is not None:
-            yield from _help(command, click.Context(command, root, name), 2)
-
-
-def _help(command: click.Command, ctx: click.Context, level: int) -> Iterator[str]:
-    ctx.max_content_width = 100
-    yield f"{'#' * level} {ctx.command_path}\n"
-    yield f"```text\n{command.get_help(ctx)}\n```\n"
-    if isinstance(command, click.Group):
-        for name in command.list_commands(ctx):
-            below = command.get_command(ctx, name)
-            if below is not None:
-                yield from _help(below, click.Context(below, ctx, name), level + 1)
+    for ctx in commands():
+        if ctx.parent is not None:
+            level = len(ctx.command_path.split())
+            ctx.max_content_width = 100
+            yield f"{'#' * level} {ctx.command_path}\n"
+            yield f"```text\n{ctx.command.get_help(ctx)}\n```\n"
 
 
 def axes() -> str:
