@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import msgspec
@@ -108,7 +106,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
 class External(msgspec.Struct):
     """A source of external events."""
 
-    events: Iterator[list[Any]]
+    events: Iterator[list[ExternalEvent]]
     """Events in groups of equal time."""
     ends: bool
     """Whether the simulation continues until the last event."""
@@ -206,10 +204,7 @@ class Engine:
 
     def _await_files(self, *files: tuple[Iterable[Any], bool]) -> None:
         """Set the sources of external events: the events, and whether all of them occur."""
-        self._files = [
-            External((list(same) for _, same in groupby(events, key=attrgetter("at_us"))), ends)
-            for events, ends in files
-        ]
+        self._files = [External(_grouped(events), ends) for events, ends in files]
         for file in self._files:
             self._await_events(file)
 
@@ -680,6 +675,27 @@ class Engine:
         d.ContinueRegistration: _continue_registration,
         d.SetMetadata: _set_metadata,
     }
+
+
+def _grouped(events: Iterable[ExternalEvent]) -> Iterator[list[ExternalEvent]]:
+    """Yield events in groups of equal time.
+
+    If the events end with an error, such as that of a failure law, the last group comes first: a run
+    that ends before the error has a result.
+    """
+    group: list[ExternalEvent] = []
+    try:
+        for event in events:
+            if group and event.at_us != group[0].at_us:
+                yield group
+                group = []
+            group.append(event)
+    except Exception:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
 
 
 def _sizes(jobs: list[EngineJob]) -> str:

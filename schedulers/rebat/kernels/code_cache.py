@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -14,8 +15,12 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
-LOOP = "columns", "loop", "queue", "stops", "waits"
-"""Modules of `rebat.sim` with compiled functions."""
+FOLDERS = "kernels", "sim"
+"""The folders of the package with compiled functions."""
+
+_COMPILED = re.compile(r"^@(kernel|inlined|step|loop)\b", re.MULTILINE)
+_IMPORT = re.compile(r"^from (rebat[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+_CONSTANT = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 
 
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
@@ -75,11 +80,38 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 @cache
 def sources_stamp() -> str:
-    """Return the hash of the sources of all kernels."""
-    here = Path(__file__).parent
-    loop = (here.with_name("sim") / f"{name}.py" for name in LOOP)
-    files = [*sorted(here.glob("*.py")), *loop]
-    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    """Return the hash of the sources of all kernels and of the constants in them."""
+    sources = sources_of_kernels(Path(__file__).parents[1])
+    digest = sha256()
+    for file in sorted(sources):
+        digest.update(sources[file].encode())
+    return digest.hexdigest()
+
+
+def sources_of_kernels(package: Path) -> dict[Path, str]:
+    """Return the files with compiled functions, and those whose constants they use, with contents.
+
+    numba copies the values of constants to the machine code. Therefore, the files include each
+    module from which one of these files imports a constant, or which it imports as a module.
+    """
+    sources: dict[Path, str] = {}
+    for folder in FOLDERS:
+        for file in (package / folder).glob("*.py"):
+            text = file.read_text()
+            if folder == "kernels" or _COMPILED.search(text):  # kernels/ also decides how to compile
+                sources[file] = text
+    remaining = [*sources.values()]
+    while remaining:
+        for module, names in _IMPORT.findall(remaining.pop()):
+            path = package.joinpath(*module.split(".")[1:])
+            files = [path / f"{name}.py" for name in re.findall(r"\w+", names)]
+            if _CONSTANT.search(names):
+                files += [path.with_suffix(".py"), path / "__init__.py"]
+            for file in files:
+                if file not in sources and file.is_file():
+                    sources[file] = file.read_text()
+                    remaining.append(sources[file])
+    return sources
 
 
 def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:

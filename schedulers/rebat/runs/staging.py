@@ -19,6 +19,8 @@ from rebat.models.checkpoint import add_perfect, add_young_daly, checkpointed_pr
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
+from rebat.models.failures.law import Law
+from rebat.models.failures.laws import reads_files
 from rebat.models.operations import check_operations
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.partitions import partition_text
@@ -193,13 +195,19 @@ def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
     if failures is None:
         return ()
     if failures.begin_s:
-        return after(_remembered(failures, n_nodes, cores), to_us(failures.begin_s))
+        past = _remembered(failures, n_nodes, cores, _content(failures.law))
+        return after(past, to_us(failures.begin_s))
     return failures.law.events(n_nodes, failures.seed, failures.horizon_s, cores)
+
+
+def _content(law: Law) -> str:
+    """Return the contents of the law's files as a key for caches, because files may change."""
+    return str(law.identity()) if reads_files(law) else ""
 
 
 @lru_cache(maxsize=1)
 def _remembered(
-    failures: FailureScenario, n_nodes: int, cores_per_node: int
+    failures: FailureScenario, n_nodes: int, cores_per_node: int, content: str
 ) -> Iterable[MachineEvent]:
     """Return the events of the law from time 0 on, which runs and their history share."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
@@ -210,14 +218,17 @@ def _remembered(
 
 def history(scenario: Scenario, n_nodes: int) -> History | None:
     """Return the failures before the run, or None if the run begins at time 0 of the law."""
-    if scenario.failures is None or not scenario.failures.begin_s:
+    failures, cores = scenario.failures, scenario.cores_per_node
+    if failures is None or not failures.begin_s:
         return None
-    return _history(scenario.failures, n_nodes, scenario.cores_per_node)
+    return _history(failures, n_nodes, cores, _content(failures.law))
 
 
 @lru_cache(maxsize=4)
-def _history(failures: FailureScenario, n_nodes: int, cores_per_node: int) -> History:
-    past = _remembered(failures, n_nodes, cores_per_node)
+def _history(
+    failures: FailureScenario, n_nodes: int, cores_per_node: int, content: str
+) -> History:
+    past = _remembered(failures, n_nodes, cores_per_node, content)
     return before(past, n_nodes, to_us(failures.begin_s))
 
 

@@ -81,12 +81,13 @@ class Events:
         elif isinstance(events, Iterator):
             self.all = Remembered(events)
         self._lock = Lock()
-        self._begin()
+        self._is_consistent = False
 
     def _begin(self) -> None:
         """Begin to read the events."""
         self._rest = iter(self.all)
         self._complete = self._others = False
+        self._error: Exception | None = None
         self._causes: dict[str, int] = {"": 0}
         self._numbers = [array("q", first) for first in ((), (), (), [0], (), [0], ())]
         self._arrays: list[Ints] = []
@@ -94,7 +95,7 @@ class Events:
     def columns(self, until_us: int, n_nodes: int) -> tuple[tuple[Ints, ...], bool]:
         """Return events as arguments of the loop, and whether there are no other events.
 
-        The events include all up to ``until_us``.
+        The events include all up to ``until_us``, or up to an error of their law.
 
         Raises
         ------
@@ -102,26 +103,43 @@ class Events:
             If the loop does not cover an event.
         """
         with self._lock:
-            try:
-                self._read_until(until_us)
-            except BaseException:  # a run after an interrupt must not miss events
+            if not self._is_consistent:  # the first call, or the call after an interrupt
                 self._begin()
-                raise
+            self._is_consistent = False
+            self._read_until(until_us)
+            self._is_consistent = True
             if self._others:
                 raise Uncovered("events other than failures and repairs")
             at_us, available, causes, first, nodes, *_ = self._as_arrays()
             if nodes.max(initial=0) >= n_nodes:
                 raise Uncovered("events of nodes outside the machine")
-            n, complete = len(at_us), self._complete
-        if n and not complete:  # other events of the last time may be unread
-            n = int(np.searchsorted(at_us, at_us[-1]))
+            n, complete = self._n_known(at_us), self._complete
         return (at_us[:n], available[:n], causes[:n], first[: n + 1], nodes), complete
+
+    def check_more(self, n: int) -> None:
+        """Raise Uncovered if the law of the events raises an error after the first n events.
+
+        A run that ends earlier has a result. The reference decides which comes first.
+        """
+        with self._lock:
+            if self._error and n == self._n_known(self._as_arrays()[0]):
+                raise Uncovered(str(self._error))
+
+    def _n_known(self, at_us: Ints) -> int:
+        """Return the number of events without those whose time may have other events."""
+        unread = len(at_us) and not self._complete
+        return int(np.searchsorted(at_us, at_us[-1])) if unread else len(at_us)
 
     def _read_until(self, until_us: int) -> None:
         """Read events up to the first that is later than this time."""
         at_us, available, causes, first, nodes, first_interval, intervals = self._numbers
-        while not (self._complete or self._others or (at_us and at_us[-1] > until_us)):
-            event = next(self._rest, None)
+        ended = self._complete or self._others or self._error
+        while not (ended or (at_us and at_us[-1] > until_us)):
+            try:
+                event = next(self._rest, None)
+            except Exception as error:
+                self._error = error
+                return
             if event is None:
                 self._complete = True
                 return
@@ -208,7 +226,8 @@ def simulate(
     if parameters[columns.SIX_DIGITS]:
         table, profiles = with_periods_as_forwarded(table, profiles)
     delays_us = profiles[table[:, columns.PROFILE], columns.JOB_DELAY]
-    until_us = int((table[:, columns.SUBMIT] + delays_us).max(initial=0))
+    lengths_us = np.minimum(delays_us, table[:, columns.JOB_WALL])
+    until_us = int((table[:, columns.SUBMIT] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
     factor, room = 1, None
@@ -226,6 +245,7 @@ def simulate(
         if outcome == columns.REFERENCE:
             raise Uncovered("a run that only the reference can simulate")
         if outcome == columns.MORE_EVENTS:
+            events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
             continue
         factor *= 2

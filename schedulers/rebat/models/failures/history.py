@@ -45,21 +45,35 @@ class History(msgspec.Struct, frozen=True, eq=False):
 class Remembered:
     """Events that can be iterated several times.
 
-    Each event is drawn only once, when it is first needed.
+    Each event is drawn only once, when it is first needed. If a draw ends with an exception, such as
+    an error of the law or Ctrl-C, the next iteration draws again from the beginning.
+
+    Parameters
+    ----------
+    events : iterable of MachineEvent
+        Each iteration must yield the same events.
     """
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
-        self._source, self._drawn = iter(events), list[MachineEvent]()
+        self._events, self._drawn = events, list[MachineEvent]()
+        self._source: Iterator[MachineEvent] | None = None
         self._lock = Lock()  # runs in threads share the events
 
     def __iter__(self) -> Iterator[MachineEvent]:
         for place in itertools.count():
             with self._lock:
                 if place == len(self._drawn):
-                    event = next(self._source, None)
+                    # While an event is drawn, nothing is kept: an exception closes a generator, and
+                    # a closed generator looks like the end of the events.
+                    source, self._source = self._source, None
+                    if source is None:
+                        source = itertools.islice(self._events, place, None)
+                    event = next(source, None)
+                    if event is not None:
+                        self._drawn.append(event)
+                    self._source = source
                     if event is None:
                         return
-                    self._drawn.append(event)
             yield self._drawn[place]
 
 

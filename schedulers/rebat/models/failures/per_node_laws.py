@@ -11,7 +11,7 @@ import heapq
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -275,61 +275,79 @@ class FailureSeries:
 
     Source: Vardas et al. 2022, section 2.1, steps 2 and 3. Failure times are the cumulative sums of
     the times to failure of each node. Repairs do not delay them.
-
-    Attributes
-    ----------
-    at_us : int64 array, shape (n,)
-        Failure times, ascending. At equal times, the lower node comes first.
-    node : int32 array, shape (n,)
-        The node that fails.
-    until_us : int
-        The series contains all failures before this time.
     """
 
     def __init__(self, law: PerNodeLaw, n_nodes: int, seed: int) -> None:
         self._law, self._n_nodes, self._seed = law, n_nodes, seed
-        self._chunk = 0
-        self._last_us = np.zeros((n_nodes, 1), dtype=np.int64)
-        self._later: _Failures = (np.empty(0, np.int64), np.empty(0, np.int32))
-        self.at_us, self.node = self._later
-        self.until_us = 0
+        none = np.empty(0, np.int64), np.empty(0, np.int32)
+        self._drawn = _Drawn(*none, 0, none, 0, np.zeros((n_nodes, 1), dtype=np.int64))
+
+    @property
+    def at_us(self) -> npt.NDArray[np.int64]:
+        """Failure times, ascending, shape (n,). At equal times, the lower node comes first."""
+        return self._drawn.at_us
+
+    @property
+    def node(self) -> npt.NDArray[np.int32]:
+        """The node of each failure, shape (n,)."""
+        return self._drawn.node
+
+    @property
+    def until_us(self) -> int:
+        """The series contains all failures before this time."""
+        return self._drawn.until_us
 
     def reach(self, time_us: int) -> None:
         """Draw all failures up to a time, and at least one later failure."""
         while self.until_us <= time_us or self.at_us[-1] <= time_us:
-            self._draw()
+            self._drawn = self._with_more(self._drawn)
 
-    def _draw(self) -> None:
+    def _with_more(self, drawn: _Drawn) -> _Drawn:
         """Draw more failures of every node.
 
         Afterwards, the series is complete up to the earliest of the nodes' last drawn failures.
         Each call increases the number of chunks by a quarter, so that the time to copy arrays stays
         proportional to the time to draw failures.
         """
-        if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
+        if len(drawn.at_us) + len(drawn.later[0]) > MAX_FAILURES:
             raise InputError(
-                f"draws more than {MAX_FAILURES:,} failures in {self.until_us / US_PER_S:.3g} s",
+                f"draws more than {MAX_FAILURES:,} failures in {drawn.until_us / US_PER_S:.3g} s",
                 "failure law",
                 "nodes that fail less often",
             )
-        drawn = [self._later, *(self._next_chunk() for _ in range(self._chunk // 4 + 1))]
-        at_us, node = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        self.until_us = int(self._last_us.min())
-        complete = at_us < self.until_us
+        new, last_us = [drawn.later], drawn.last_us
+        n_chunks = drawn.n_chunks + drawn.n_chunks // 4 + 1
+        for chunk in range(drawn.n_chunks, n_chunks):
+            gaps_us = self._law.gaps_us(self._n_nodes, self._seed, chunk)
+            times_us = np.minimum(last_us + np.cumsum(gaps_us, axis=1), FOREVER_US)
+            nodes = np.arange(self._n_nodes, dtype=np.int32)[:, None]
+            new.append((times_us.ravel(), np.broadcast_to(nodes, times_us.shape).ravel()))
+            last_us = times_us[:, -1:]
+        at_us, node = (np.concatenate(column) for column in zip(*new, strict=True))
+        until_us = int(last_us.min())
+        complete = at_us < until_us
         order = np.lexsort((node[complete], at_us[complete]))
-        self.at_us = np.concatenate([self.at_us, at_us[complete][order]])
-        self.node = np.concatenate([self.node, node[complete][order]])
-        self._later = at_us[~complete], node[~complete]
-
-    def _next_chunk(self) -> _Failures:
-        gaps_us = self._law.gaps_us(self._n_nodes, self._seed, self._chunk)
-        times_us = np.minimum(self._last_us + np.cumsum(gaps_us, axis=1), FOREVER_US)
-        nodes = np.broadcast_to(np.arange(self._n_nodes, dtype=np.int32)[:, None], times_us.shape)
-        self._chunk, self._last_us = self._chunk + 1, times_us[:, -1:]
-        return times_us.ravel(), nodes.ravel()
+        return _Drawn(
+            np.concatenate([drawn.at_us, at_us[complete][order]]),
+            np.concatenate([drawn.node, node[complete][order]]),
+            until_us,
+            (at_us[~complete], node[~complete]),
+            n_chunks,
+            last_us,
+        )
 
 
-_Failures = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+class _Drawn(NamedTuple):
+    """What a series has drawn. It is replaced as one value, so that an interrupt cannot split it."""
+
+    at_us: npt.NDArray[np.int64]
+    node: npt.NDArray[np.int32]
+    until_us: int
+    later: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
+    """Failures at or after ``until_us``, in no order."""
+    n_chunks: int
+    last_us: npt.NDArray[np.int64]
+    """The last failure of each node, shape (n_nodes, 1)."""
 
 
 @lru_cache(maxsize=2)
