@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import random
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +23,39 @@ from rebat.results.measures.jobs import (
     quantiles,
     service_of,
 )
-from tests.support.scenarios import machine, run
+from tests.support.dependent import dependent
+from tests.support.scenarios import fails, machine, run
+
+
+@pytest.mark.parametrize("limits", [{"dependency": "afterok:1"}, {"array": "a%1"}])
+def test_a_blocked_job_waits(limits: dict[str, str]) -> None:
+    """Job 2 of 100 s is blocked while job 1 runs for 1000 s, although a node is free."""
+    workload = machine(2, (1, 1000), (1, 100))
+    first, second = workload.jobs
+    of_first = limits if "array" in limits else {}
+    jobs = (
+        msgspec.structs.replace(first, extra=of_first),
+        msgspec.structs.replace(second, extra=limits),
+    )
+    rows = run("easy", msgspec.structs.replace(workload, jobs=jobs)).rows
+    assert rows.column("waiting_time").tolist() == [0, 1000]
+    service = service_of(job_times(rows))
+    assert service is not None
+    assert (service.wait_mean_s, service.slowdown_mean) == (500, 6)
+    assert service.bounded_slowdown_mean == 6
+
+
+@given(st.integers(0, 10**6))
+def test_a_rigid_job_waits_whenever_it_holds_no_nodes(seed: int) -> None:
+    rng = random.Random(seed)
+    shapes = [(rng.randint(1, 4), rng.randint(1, 50), rng.randint(0, 20)) for _ in range(6)]
+    workload = dependent(rng, machine(4, *shapes))
+    events = fails(0, 10.5, 20.5) + fails(1, 30.25, 31)
+    rows = run(rng.choice(["easy", "baseline", "sfsj"]), workload, events).rows
+    rows = rows[rows.has_finished]
+    held = rows.column("node_seconds") / rows.column("size")
+    waited = rows.column("flow") - rows.column("waiting_time")
+    assert waited == pytest.approx(held)
 
 
 def test_of_three_jobs_one_after_the_other() -> None:

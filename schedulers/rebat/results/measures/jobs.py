@@ -213,8 +213,10 @@ def _times(
     columns["first_start"][of[::-1]] = column("start_us")[::-1] / US_PER_S
     columns["finish_time"][of] = column("end_us") / US_PER_S
     columns["flow"][of] = (column("end_us") - column("submit_us")) / US_PER_S
-    wait_us = column("start_us") - column("queued_us")
-    columns["waiting_time"] = _sums(of, wait_us / US_PER_S, n_jobs)
+    # The first wait includes the time for which dependencies or an array keep the job from the queue.
+    since_us, first = column("queued_us"), np.unique(of, return_index=True)[1]
+    since_us[first] = column("submit_us")[first]
+    columns["waiting_time"] = _sums(of, (column("start_us") - since_us) / US_PER_S, n_jobs)
     held_s = _products_s(column("end_us") - column("start_us"), column("n_nodes"))
     columns["node_seconds"] = _sums(of, held_s, n_jobs)
     return columns
