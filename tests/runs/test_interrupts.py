@@ -28,7 +28,7 @@ def test_a_call_after_an_interrupt_has_the_same_result() -> None:
 
 
 class Interrupted:
-    """Events that an exception interrupts before event number ``at``, once or at every iteration."""
+    """Events that an exception interrupts before event ``at``, once or at every iteration."""
 
     def __init__(self, n: int, at: int, error: BaseException, always: bool = False) -> None:
         self._n, self._at, self._always = n, at, always
@@ -69,7 +69,7 @@ def test_a_run_that_ends_before_the_error_of_its_law_has_a_result(how: str) -> N
 
 @pytest.mark.parametrize("end", range(15, 105, 10))
 def test_both_engines_have_a_result_until_the_same_event(end: int) -> None:
-    """The law raises an error after its event at 50 us: runs that reach this time have no result."""
+    """The law raises an error after its event at 50 us."""
     job_end = machine(2, (2, end / 1e6, 0, 1))
     outcomes = []
     for how in ("auto", "reference"):

@@ -680,8 +680,8 @@ class Engine:
 def _grouped(events: Iterable[ExternalEvent]) -> Iterator[list[ExternalEvent]]:
     """Yield events in groups of equal time.
 
-    If the events end with an error, such as that of a failure law, the last group comes first: a run
-    that ends before the error has a result.
+    If the events end with an error, such as that of a failure law, the last group comes first. A
+    run that ends before the error has a result.
     """
     group: list[ExternalEvent] = []
     try:

@@ -98,7 +98,9 @@ def sources_of_kernels(package: Path) -> dict[Path, str]:
     for folder in FOLDERS:
         for file in (package / folder).glob("*.py"):
             text = file.read_text()
-            if folder == "kernels" or _COMPILED.search(text):  # kernels/ also decides how to compile
+            if folder == "kernels" or _COMPILED.search(
+                text
+            ):  # kernels/ also decides how to compile
                 sources[file] = text
     remaining = [*sources.values()]
     while remaining:

@@ -34,15 +34,17 @@ from rebat.core.nodes import NodeSet
 from rebat.policies.composition import Planning, Reaction
 from rebat.policies.context import Context
 from rebat.policies.partitions import (
-    MergedOrder,
     Partition,
     groups_of_partitions,
+    merged_order,
     nodes_of_all,
     open_to,
     partitions_on,
     shares_of,
+    weighted,
 )
 from rebat.policies.planning.cells import CellPlan
+from rebat.policies.planning.reserved import with_reservations
 
 
 class Part(msgspec.Struct):
@@ -141,26 +143,30 @@ class Parts:
         context = msgspec.structs.replace(self._make_context(), n_spares=n_spares)
         if rows[0].order and len({row.order for row in rows}) == 1:
             context = msgspec.structs.replace(context, order=context.order_named(rows[0].order))
-        if differ(rows) or context.windows:
-            context = self._shared(part, rows, of, context)
+        context = msgspec.structs.replace(
+            context, order=weighted(context.order, self.partitions, of)
+        )
+        numbered = [(row, part.numbered(row.nodes)) for row in rows]
+        if differ(rows):
+            context = self._shared(numbered, of, context)
+        if context.windows and self._plans:
+            context = with_reservations(context, context.windows, numbered, of, part.numbered)
         return Part(part, context, planned)
 
     def _shared(
         self,
-        part: PartView,
-        rows: list[Partition],
+        numbered: list[tuple[Partition, NodeSet]],
         of: Callable[[Attempt], Partition],
         context: Context,
     ) -> Context:
         """Return the context of a group of partitions that share nodes."""
+        rows = [row for row, _ in numbered]
         if self._plans:
             check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
-        numbered = [(row, part.numbered(row.nodes)) for row in rows]
         placement = msgspec.structs.replace(
-            context.placement,
-            fused=lambda machine: CellPlan(machine, numbered, of, context.windows, part.numbered),
+            context.placement, fused=lambda machine: CellPlan(machine, numbered, of)
         )
-        order = MergedOrder({row.order: context.order_named(row.order) for row in rows}, rows, of)
+        order = merged_order(context.order_named, rows, self.partitions, of)
         return msgspec.structs.replace(context, placement=placement, order=order)
 
     def partition_of(self, view: View, job_id: str) -> Partition:

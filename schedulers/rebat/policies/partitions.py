@@ -336,18 +336,40 @@ class MergedOrder(msgspec.Struct, frozen=True, eq=False):
         return any(map(varies, self.orders.values()))
 
     def bound(self, view: View, margin_us: int, seed: int, n_nodes: int) -> MergedOrder:
-        """See `queue_order.bound`. A formula also gets the weights of the partitions."""
-        most = max(1, *(row.weight for row in self.partitions))
+        """See `queue_order.bound`."""
         orders = {
             name: bound(order, view, margin_us, seed, n_nodes)
             for name, order in self.orders.items()
         }
-        for name, order in orders.items():
-            if isinstance(order, FormulaOrder):
-                orders[name] = msgspec.structs.replace(
-                    order, weight=lambda attempt: self.of(attempt).weight / most
-                )
         return msgspec.structs.replace(self, orders=orders)
+
+
+def weighted(
+    order: QueueOrder, partitions: Sequence[Partition], of: Callable[..., Partition]
+) -> QueueOrder:
+    """Return an order. A formula gets the weights of partitions, divided by the largest of all.
+
+    ``of`` returns the partition of an attempt.
+    """
+    if not isinstance(order, FormulaOrder):
+        return order
+    most = max(row.weight for row in partitions)
+    return msgspec.structs.replace(order, weight=lambda attempt: of(attempt).weight / most)
+
+
+def merged_order(
+    order_named: Callable[[str], QueueOrder],
+    rows: Sequence[Partition],
+    partitions: Sequence[Partition],
+    of: Callable[..., Partition],
+) -> MergedOrder:
+    """Return the order of one queue for some partitions of a machine.
+
+    ``order_named`` returns an order by the name that partitions have, and ``of`` the partition of
+    an attempt.
+    """
+    orders = {row.order: weighted(order_named(row.order), partitions, of) for row in rows}
+    return MergedOrder(orders, rows, of)
 
 
 def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:

@@ -40,10 +40,10 @@ from rebat.policies.placement.torus import (
     RandomOptions,
     TorusFirstOptions,
 )
-from rebat.policies.planning.cells import with_cells
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
+from rebat.policies.planning.reserved import with_reservations
 from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
 from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder, check_order, order_of
 from rebat.policies.reactions.compaction import CompactionOptions
@@ -498,7 +498,7 @@ class Point(msgspec.Struct, frozen=True):
         plans = not isinstance(self.planning, FifoOptions)
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
         if windows and plans and not self.parted:
-            context = with_cells(context, windows)
+            context = with_reservations(context, windows)
         planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)

@@ -25,6 +25,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, parse_duration, to_us
 from rebat.policies.composition import Planning, Wrapping
+from rebat.policies.queue_order import planned_us
 
 Mask = npt.NDArray[np.bool_]
 Numbered = Callable[[NodeSet], NodeSet]
@@ -210,7 +211,12 @@ class Reserving(Wrapping):
         """Yield the proposals of the planning, and a wake at the end of the next window."""
         self._windows.open(view)
         yield from self._planning.plan(view, changes)
-        ends = [window.end_us for window in self._windows.current(view.now_us)]
+        longest_us = max((planned_us(each.walltime_us) for each in view.queue.values()), default=0)
+        ends = [  # other windows delay no queued job now
+            window.end_us
+            for window in self._windows.current(view.now_us)
+            if window.begin_us - view.now_us < longest_us
+        ]
         next_us = min((end_us for end_us in ends if end_us < FOREVER_US), default=0)
         if next_us > self._wake_us and view.queue:
             self._wake_us = next_us

@@ -225,9 +225,7 @@ def history(scenario: Scenario, n_nodes: int) -> History | None:
 
 
 @lru_cache(maxsize=4)
-def _history(
-    failures: FailureScenario, n_nodes: int, cores_per_node: int, content: str
-) -> History:
+def _history(failures: FailureScenario, n_nodes: int, cores_per_node: int, content: str) -> History:
     past = _remembered(failures, n_nodes, cores_per_node, content)
     return before(past, n_nodes, to_us(failures.begin_s))
 

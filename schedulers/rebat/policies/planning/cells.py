@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,11 +19,10 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import cells, counts
 from rebat.kernels.counts import NEVER
-from rebat.policies.context import Context
 from rebat.policies.partitions import Partition
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Numbered, Window, Windows, same
+from rebat.policies.windows import Window, Windows
 
 Counts = npt.NDArray[np.int64]
 """A number of nodes of each cell."""
@@ -71,10 +69,10 @@ class CellPlan(PlanBook[Counts]):
         The partitions, and their nodes in the numbers of the group.
     of : callable
         Function that returns the partition of an attempt.
-    windows : Windows, optional
-        Reservations of nodes.
-    numbered : callable, optional
-        Function from nodes of the machine to the numbers of the group.
+    closed : list of (Window, NodeSet)
+        Windows of reservations, and their nodes in the numbers of the group.
+    opens : callable, optional
+        Function that returns whether an attempt may use the nodes of a window.
     """
 
     def __init__(
@@ -82,27 +80,13 @@ class CellPlan(PlanBook[Counts]):
         machine: Machine,
         rows: Sequence[tuple[Partition, NodeSet]],
         of: Callable[[Attempt], Partition],
-        windows: Windows | None = None,
-        numbered: Numbered = same,
+        closed: Sequence[tuple[Window, NodeSet]] = (),
+        opens: Callable[[Window, Attempt], bool] = Windows("").opens,
     ) -> None:
         super().__init__()
-        self._machine, self._of, self._rows = machine, of, rows
-        self._windows, self._numbered = windows, numbered
-        self._current: list[Window] = []
-        self._closed: list[tuple[Window, Counts]] = []
-        self._kinds: dict[tuple[bool, ...], int] = {}
-        self._closed_to: list[npt.NDArray[np.int64]] = []
-        self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
-        self._nodes: dict[str, NodeSet] = {}
-        self._reserved: dict[str, Counts] = {}
-        self._queued: list[Attempt] = []
-        self._free: npt.NDArray[np.bool_] | None = None
-        self._split([])
-
-    def _split(self, windows: Sequence[tuple[Window, NodeSet]]) -> None:
-        """Divide the nodes into cells, and recount the free nodes of each cell."""
-        sets = [nodes for _, nodes in self._rows] + [nodes for _, nodes in windows]
-        members = np.array([nodes.mask(self._machine.n_nodes) for nodes in sets])
+        self._machine, self._of, self._opens = machine, of, opens
+        sets = [nodes for _, nodes in rows] + [nodes for _, nodes in closed]
+        members = np.array([nodes.mask(machine.n_nodes) for nodes in sets])
         kinds, cell_of = np.unique(members, axis=1, return_inverse=True)
         self._cell_of = cell_of.ravel()
         self._sizes = np.bincount(self._cell_of).astype(np.int64)
@@ -111,42 +95,20 @@ class CellPlan(PlanBook[Counts]):
         )
         self._cells = {
             partition.name: np.array([c for c in order if kinds[i, c]], dtype=np.int64)
-            for i, (partition, _) in enumerate(self._rows)
+            for i, (partition, _) in enumerate(rows)
         }
         self._closed = [
-            (window, np.flatnonzero(kinds[len(self._rows) + i]).astype(np.int64))
-            for i, (window, _) in enumerate(windows)
+            (window, np.flatnonzero(kinds[len(rows) + i]).astype(np.int64))
+            for i, (window, _) in enumerate(closed)
         ]
-        self._kinds, self._closed_to = {}, []
+        self._kinds: dict[tuple[bool, ...], int] = {}
+        self._closed_to: list[npt.NDArray[np.int64]] = []
         self._base, self._plan = CellProfile(self._sizes), CellProfile(self._sizes)
-        down = self._count(np.flatnonzero(self._down))
-        self._base.change(self._now_us, FOREVER_US, down, -1)
-        for attempt_id, nodes in self._nodes.items():
-            end_us, ids = self._holds[attempt_id][1], nodes.ids
-            held = self._count(ids[~self._down[ids]])
-            self._holds[attempt_id] = held, end_us
-            self._base.change(self._now_us, end_us, held, -1)
-        self._reserved.clear()
-
-    def never(self, attempt: Attempt, duration_us: int) -> str:
-        """Return why an attempt can never start because of reservations, or an empty text."""
-        if self._windows is None:
-            return ""
-        usable = np.isin(self._cell_of, self._cells[self._of(attempt).name])
-        longest_us = max(duration_us, planned_us(attempt.walltime_us))
-        return self._windows.never(attempt, longest_us, usable, self._numbered)
-
-    def renewed(self) -> bool:
-        """Read the reservations of nodes. Return whether they changed (a rebuild is due)."""
-        if self._windows is None:
-            return False
-        current = self._windows.current(self._now_us)
-        if current == self._current:
-            return False
-        self._current = current
-        rows = [(window, self._numbered(window.nodes)) for window in current]
-        self._split([(window, nodes) for window, nodes in rows if nodes.size])
-        return True
+        self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
+        self._nodes: dict[str, NodeSet] = {}
+        self._reserved: dict[str, Counts] = {}
+        self._queued: list[Attempt] = []
+        self._free: npt.NDArray[np.bool_] | None = None
 
     def _first(self, cell: int) -> int:
         return int(np.argmax(self._cell_of == cell))
@@ -272,9 +234,7 @@ class CellPlan(PlanBook[Counts]):
 
     def _kind_of(self, attempt: Attempt) -> int:
         """Return the position of the table of cells that are closed to an attempt."""
-        windows = self._windows
-        assert windows is not None
-        opened = tuple(windows.opens(window, attempt) for window, _ in self._closed)
+        opened = tuple(self._opens(window, attempt) for window, _ in self._closed)
         if opened not in self._kinds:
             rows = [
                 (cell, window.begin_us, window.end_us)
@@ -336,15 +296,3 @@ def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[Counts, Counts]:
     for at, row in enumerate(rows):
         padded[at, : len(row)] = row
     return padded, lengths
-
-
-def with_cells(context: Context, windows: Windows) -> Context:
-    """Return a context in which a machine without partitions has a plan of cells."""
-
-    def create(machine: Machine) -> CellPlan:
-        nodes = NodeSet.from_intervals([(0, machine.n_nodes - 1)])
-        partition = Partition("all", nodes)
-        return CellPlan(machine, [(partition, nodes)], lambda attempt: partition, windows)
-
-    placement = msgspec.structs.replace(context.placement, fused=create)
-    return msgspec.structs.replace(context, placement=placement)

@@ -34,10 +34,10 @@ from rebat.core.traits import USUAL
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, PlanningOptions, SizeLimit
 from rebat.policies.partitions import (
-    MergedOrder,
     Partition,
     PartitionsOption,
     groups_of_partitions,
+    merged_order,
     nodes_of_all,
     open_to,
     partitions_on,
@@ -125,9 +125,10 @@ class Fifo(Planning):
         self._places = partitions_on(
             self._partitions or "all:all", machine.n_nodes, machine.cores_per_node
         )
-        orders = {place.order: self._context.order_named(place.order) for place in self._places}
         for place in self._places:
-            order = MergedOrder(orders, self._places, lambda attempt, place=place: place)
+            order = merged_order(
+                self._context.order_named, self._places, self._places, lambda _, place=place: place
+            )
             self._orders[place.name] = bound(
                 order, view, self._context.margin_us, self._context.seed, place.nodes.size
             )

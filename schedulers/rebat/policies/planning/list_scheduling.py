@@ -18,7 +18,6 @@ from rebat.core.errors import InputError
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
-from rebat.policies.planning.cells import CellPlan
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.predictions import (
     PREDICTIONS,
@@ -28,6 +27,7 @@ from rebat.policies.planning.predictions import (
     prediction,
 )
 from rebat.policies.planning.queue import AvailabilityPlan, SortedQueue
+from rebat.policies.planning.reserved import ReservedPlan
 from rebat.policies.queue_order import QueueOrder, fcfs
 from rebat.policies.variants import choice, text
 
@@ -168,7 +168,7 @@ class ListScheduling(Planning):
 
     def _renew(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
         """Sort the queue, and read new reservations. Return the update that the plan needs."""
-        renewed = isinstance(plan, CellPlan) and plan.renewed()
+        renewed = isinstance(plan, ReservedPlan) and plan.renewed()
         if not (self._queue.sort(now_us) or renewed):
             return Upkeep.APPEND
         plan.clear()
@@ -237,7 +237,7 @@ class ListScheduling(Planning):
         upkeep, queue, plan = Upkeep.APPEND, self._queue, self._plan
         for attempt in (*changes.arrived, *changes.resubmitted):
             reason = SizeLimit(view.n_nodes).exceeded(attempt.n_nodes)
-            if not reason and isinstance(plan, CellPlan):
+            if not reason and isinstance(plan, ReservedPlan):
                 duration_us = queue.duration_of(attempt, self._length_us(view, attempt))
                 reason = plan.never(attempt, duration_us)
             if reason:
