@@ -98,9 +98,8 @@ def sources_of_kernels(package: Path) -> dict[Path, str]:
     for folder in FOLDERS:
         for file in (package / folder).glob("*.py"):
             text = file.read_text()
-            if folder == "kernels" or _COMPILED.search(
-                text
-            ):  # kernels/ also decides how to compile
+            # jit.py and code_cache.py decide how functions are compiled
+            if folder == "kernels" or _COMPILED.search(text):
                 sources[file] = text
     remaining = [*sources.values()]
     while remaining:

@@ -149,11 +149,8 @@ def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int
 def _check(point: Point, groups: list[list[Partition]]) -> None:
     """Raise Uncovered for partitions whose rules the loop does not have."""
     steals, formula = bool(point.reactions), point.common.formula
-    if (
-        formula
-        and "partition" in formula.columns
-        and len({r.weight for g in groups for r in g}) > 1
-    ):
+    weights = {row.weight for group in groups for row in group}
+    if formula and "partition" in formula.columns and len(weights) > 1:
         raise Uncovered("partitions with different weights")
     for group in groups:
         alike = {(row.nodes.intervals.tobytes(), row.tier) for row in group}

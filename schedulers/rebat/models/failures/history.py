@@ -45,8 +45,8 @@ class History(msgspec.Struct, frozen=True, eq=False):
 class Remembered:
     """Events that can be iterated several times.
 
-    Each event is drawn only once, when it is first needed. If a draw ends with an exception, such as
-    an error of the law or Ctrl-C, the next iteration draws again from the beginning.
+    Each event is drawn only once, when it is first needed. If a draw ends with an exception, for
+    example after Ctrl-C, the next iteration draws again from the beginning.
 
     Parameters
     ----------

@@ -338,7 +338,7 @@ class FailureSeries:
 
 
 class _Drawn(NamedTuple):
-    """What a series has drawn. It is replaced as one value, so that an interrupt cannot split it."""
+    """The failures of a series. They are replaced together: an interrupt cannot divide them."""
 
     at_us: npt.NDArray[np.int64]
     node: npt.NDArray[np.int32]

@@ -22,7 +22,7 @@ from rebat.kernels.counts import NEVER
 from rebat.policies.partitions import Partition
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Window, Windows
+from rebat.policies.windows import Window
 
 Counts = npt.NDArray[np.int64]
 """A number of nodes of each cell."""
@@ -81,7 +81,7 @@ class CellPlan(PlanBook[Counts]):
         rows: Sequence[tuple[Partition, NodeSet]],
         of: Callable[[Attempt], Partition],
         closed: Sequence[tuple[Window, NodeSet]] = (),
-        opens: Callable[[Window, Attempt], bool] = Windows("").opens,
+        opens: Callable[[Window, Attempt], bool] = lambda window, attempt: False,
     ) -> None:
         super().__init__()
         self._machine, self._of, self._opens = machine, of, opens
