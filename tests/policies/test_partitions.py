@@ -364,3 +364,26 @@ def test_a_node_is_held_and_comes_up_at_the_same_time() -> None:
     )
     completed = [r for r in result.ledger.attempts if r.cause.value == "completed"]
     assert len(completed) == len(rows)
+
+
+@pytest.mark.parametrize("how", ["auto", "reference"])
+@pytest.mark.parametrize(
+    ("partitions", "starts"),
+    [
+        ("a:all:weight=10+b:all:weight=1", [0, 100, 50]),
+        ("a:all:weight=1+b:all:weight=10", [0, 50, 100]),
+        ("a:all:weight=5+b:all:weight=5", [0, 50, 100]),
+    ],
+)
+def test_weights_of_partitions_with_the_same_nodes(
+    how: str, partitions: str, starts: list[float]
+) -> None:
+    """The first job is in b, like the second. The third is in a."""
+    jobs = tuple(
+        Job(name, 4, to_us(at), to_us(100), "d", {"partition": partition})
+        for at, (name, partition) in enumerate([("long", "b"), ("low", "b"), ("high", "a")])
+    )
+    workload = Workload("w", 4, jobs, {"d": {"type": "delay", "delay": 50}})
+    policy = preset(f"easy:order=multifactor:partition=1000,partitions={partitions}")
+    result = simulate(workload, policy, how=how)
+    assert result.rows.column("first_start").tolist() == starts
