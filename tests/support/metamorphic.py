@@ -20,9 +20,9 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import US_PER_S
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
+from rebat.runs.scenario import Scenario
 from rebat.runs.single import simulate
 from rebat.runs.staging import prepared
-from rebat.runs.scenario import Scenario
 
 POLICIES = (
     "baseline", "sfsj", "easy", "easy-sfsj", "greedy", "baseline:placement=named",
@@ -69,8 +69,9 @@ def random_case(rng: random.Random) -> Case:
         nodes = NodeSet.of(rng.sample(range(n_nodes), rng.randint(1, 3)))
         back_s = at_s + rng.randint(1, 20)
         events += [
-            MachineEvent(at_s * US_PER_S, False, nodes), MachineEvent(back_s * US_PER_S, True, nodes)
-        ]  # fmt: skip
+            MachineEvent(at_s * US_PER_S, False, nodes),
+            MachineEvent(back_s * US_PER_S, True, nodes),
+        ]
         at_s = back_s
     return Case(rng.choice(POLICIES), n_nodes, tuple(jobs), profiles, tuple(events))
 

@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import zmq
@@ -564,15 +565,17 @@ with zmq.Context() as context, context.socket(zmq.REQ) as peer:
 
 
 @pytest.mark.slow
-def test_another_user_cannot_be_the_simulator() -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "lo", "*"])
+def test_another_user_cannot_be_the_simulator(address: str) -> None:
     """This holds also if the other user connects first."""
     if os.getuid() != 0:
         pytest.skip("needs root: only root may become another user")
     port, nobody = free_port(), pwd.getpwnam("nobody").pw_uid
     event = {"timestamp": 0, "type": BEGIN[0], "data": BEGIN[1]}
     begin = json.dumps({"now": 0, "events": [event]})
-    with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
-        assert "waits at" in server.stderr.readline()
+    with process(*REBAT, "serve", "--endpoint", f"tcp://{address}:{port}") as server:
+        while "waits at" not in server.stderr.readline():
+            assert server.poll() is None
         done = subprocess.run(
             [sys.executable, "-c", STRANGER, str(port), str(nobody), begin],
             capture_output=True, text=True, check=True, timeout=60, cwd="/",
@@ -602,6 +605,58 @@ def test_whose_a_connection_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             monkeypatch.setattr(zmq_link, "SOCKETS", tmp_path / "none")
             assert zmq_link.refused(ours.fileno()) is None  # as on systems other than Linux
     assert zmq_link.refused(-1) is None
+
+
+def test_a_connection_of_an_ipv6_socket_has_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lists this end in the table of IPv4, and the other end in that of IPv6."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.socket(socket.AF_INET6)
+        client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        client.connect(("::ffff:127.0.0.1", server.getsockname()[1]))
+        ours, _ = server.accept()
+        with ours, client:
+            assert zmq_link.refused(ours.fileno()) is None
+            monkeypatch.setattr(os, "getuid", lambda: 4242)
+            monkeypatch.setattr(zmq_link, "_ROOT", -1)
+            assert zmq_link.refused(ours.fileno()) == f"another user (uid {os.geteuid()})"
+
+
+def test_a_local_socket_has_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert zmq_link.refused(ours.fileno()) is None
+        monkeypatch.setattr(os, "getuid", lambda: 4242)
+        monkeypatch.setattr(zmq_link, "_ROOT", -1)
+        assert zmq_link.refused(ours.fileno()) == f"another user (uid {os.geteuid()})"
+
+
+def test_a_message_that_is_too_long_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zmq_link, "MOST_BYTES", 1000)
+    answers: list[bytes] = []
+
+    def bound(endpoint: str) -> None:
+        Thread(target=send, args=[endpoint], daemon=True).start()
+
+    def send(endpoint: str) -> None:
+        with zmq.Context() as context, context.socket(zmq.REQ) as peer:
+            peer.setsockopt(zmq.LINGER, 500)
+            peer.connect(endpoint)
+            peer.send(b"x" * 10)
+            answers.append(peer.recv())
+            peer.send(b"x" * 2000)
+            peer.poll(3000)
+
+    received: list[int] = []
+
+    def answer(data: bytes) -> bytes:
+        received.append(len(data))
+        return b"ok"
+
+    with pytest.raises(zmq_link.PeerGone):
+        zmq_link.serve(
+            "tcp://127.0.0.1:*", answer, lambda: False, timeout_s=10, on_bound=bound
+        )
+    assert (received, answers) == ([10], [b"ok"])
 
 
 def test_nonsense_from_the_peer_ends_serve_with_one_line() -> None:

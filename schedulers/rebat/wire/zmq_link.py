@@ -4,7 +4,7 @@
 Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, it can
 distinguish the simulator from other peers, and can detect that the simulator has closed its
 connection. Batsim's protocol has no authentication. On Linux, the kernel lists the user of every
-local socket in ``/proc/net/tcp``; at a loopback address, this link checks the user of each peer.
+local socket in ``/proc/net/tcp``; this link checks the user of each peer on this machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import socket as sockets
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 FLUSH_MS = 2_000
 """Maximum time (ms) to send the last message after the socket is closed."""
+
+MOST_BYTES = 2**28
+"""Maximum length of a message (256 MiB). ZeroMQ closes the connection of a peer that sends more."""
 
 SLICE_S = 1.0
 """Maximum time of a system call. A signal just before the call does not interrupt the call."""
@@ -61,6 +64,7 @@ def _socket(kind: int) -> Iterator[tuple[Any, _Monitor]]:
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)
+    socket.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
     monitor = _Monitor(socket)
     try:
         yield socket, monitor
@@ -163,9 +167,9 @@ def serve(
 ) -> None:
     """Answer the messages of a simulator until ``finished`` returns True.
 
-    The peer of the first answered message is the simulator. Messages of other peers are ignored. At
-    a loopback address, messages of other users of this machine are ignored too. If the port is in
-    use, an InputError is raised.
+    The peer of the first answered message is the simulator. Messages of other peers are ignored, and
+    so are messages of other users of this machine. A peer that sends more than `MOST_BYTES` bytes
+    loses its connection. If the port is in use, an InputError is raised.
 
     Parameters
     ----------
@@ -200,7 +204,7 @@ def serve(
                 other = None
                 if sender != peer and peer:
                     other = "another peer than the simulator"
-                elif sender != peer and endpoint.startswith("tcp://127."):
+                elif sender != peer:
                     other = refused(sender_fd)
                 if data is not None and not other:
                     break
@@ -262,16 +266,20 @@ def connect(endpoint: str, *, timeout_s: float = 0.0) -> Iterator[Answer]:
 # ---- the user at the other end of a connection over the loopback interface
 
 SOCKETS = Path("/proc/net/tcp")
+_MAPPED = "0000000000000000FFFF0000"
+"""Prefix of IPv4 addresses in the table of IPv6."""
 _ESTABLISHED = "01"
 """State of connections with two open ends. (For closed ends, the kernel lists root.)"""
 _ROOT = 0
+_GONE = "a peer that has disconnected"
 
 
 def refused(fd: int) -> str | None:
-    """Return why the peer of a loopback connection must be refused, or None if it is accepted.
+    """Return why a peer must be refused, or None if it is accepted.
 
-    ``fd`` is the file descriptor of this end of the connection. The peer is accepted if it is this
-    user or root, or if the kernel's table cannot be read.
+    ``fd`` is the file descriptor of this end of the connection. A peer on this machine is accepted
+    if it is this user or root, or if the kernel's table cannot be read. Peers on other machines are
+    accepted: only a bound address that they can reach lets them connect.
     """
     try:
         rows = SOCKETS.read_text().splitlines()[1:]
@@ -279,14 +287,26 @@ def refused(fd: int) -> str | None:
         return None
     try:
         with sockets.socket(fileno=os.dup(fd)) as connection:
-            ends = f"{_hex(connection.getpeername())} {_hex(connection.getsockname())}"
+            if connection.family == sockets.AF_UNIX:
+                peer = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, 12)
+                return _refused_user(struct.unpack("3i", peer)[1])
+            theirs, ours = connection.getpeername(), connection.getsockname()
     except OSError:
-        return "a peer that has disconnected"
+        return _GONE
+    with suppress(OSError):
+        rows += SOCKETS.with_name("tcp6").read_text().splitlines()[1:]
+    if theirs[0] != ours[0] and not theirs[0].startswith("127."):
+        return None
+    ends = _hex(theirs), _hex(ours)
     for row in rows:
-        _, theirs, ours, state, _, _, _, user, *_ = row.split()
-        if f"{theirs} {ours}" == ends and state == _ESTABLISHED:
-            return None if int(user) in (os.getuid(), _ROOT) else f"another user (uid {user})"
-    return "a peer that has disconnected"
+        _, *addresses, state, _, _, _, user = row.split()[:8]
+        if tuple(each.removeprefix(_MAPPED) for each in addresses) == ends and state == _ESTABLISHED:
+            return _refused_user(int(user))
+    return _GONE
+
+
+def _refused_user(user: int) -> str | None:
+    return None if user in (os.getuid(), _ROOT) else f"another user (uid {user})"
 
 
 def _hex(address: tuple[str, int]) -> str:
