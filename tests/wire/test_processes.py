@@ -653,9 +653,7 @@ def test_a_message_that_is_too_long_ends_the_connection(monkeypatch: pytest.Monk
         return b"ok"
 
     with pytest.raises(zmq_link.PeerGone):
-        zmq_link.serve(
-            "tcp://127.0.0.1:*", answer, lambda: False, timeout_s=10, on_bound=bound
-        )
+        zmq_link.serve("tcp://127.0.0.1:*", answer, lambda: False, timeout_s=10, on_bound=bound)
     assert (received, answers) == ([10], [b"ok"])
 
 

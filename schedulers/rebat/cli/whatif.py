@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import webbrowser
+from contextlib import nullcontext
 from typing import Annotated
 
 import click
@@ -77,6 +77,5 @@ def whatif(
     )  # fmt: skip
     click.echo(server.url)
     print_line("rebat: the page is open until you press Ctrl-C")
-    if not no_browser:
-        webbrowser.open(server.url)
-    server.run()
+    with nullcontext() if no_browser else server.open_in_browser():
+        server.run()

@@ -167,8 +167,8 @@ def serve(
 ) -> None:
     """Answer the messages of a simulator until ``finished`` returns True.
 
-    The peer of the first answered message is the simulator. Messages of other peers are ignored, and
-    so are messages of other users of this machine. A peer that sends more than `MOST_BYTES` bytes
+    The peer of the first answered message is the simulator. Messages of other peers are ignored,
+    and messages of other users of this machine too. A peer that sends more than `MOST_BYTES` bytes
     loses its connection. If the port is in use, an InputError is raised.
 
     Parameters
@@ -300,7 +300,10 @@ def refused(fd: int) -> str | None:
     ends = _hex(theirs), _hex(ours)
     for row in rows:
         _, *addresses, state, _, _, _, user = row.split()[:8]
-        if tuple(each.removeprefix(_MAPPED) for each in addresses) == ends and state == _ESTABLISHED:
+        if (
+            tuple(each.removeprefix(_MAPPED) for each in addresses) == ends
+            and state == _ESTABLISHED
+        ):
             return _refused_user(int(user))
     return _GONE
 

@@ -2,7 +2,9 @@
 """The server of the page. It accepts requests of this machine with the token.
 
 The token is the first part of each address, also of scripts and of the web socket. A request
-without it is refused, and so is a request for another host name (DNS rebinding).
+without it is refused, and so is a request for another host name (DNS rebinding). The token stays
+secret: a browser reads it from a file of the user, because other users can see the arguments of
+programs, and it sends no address of the page to other sites.
 """
 
 from __future__ import annotations
@@ -11,15 +13,21 @@ import hmac
 import logging
 import secrets
 import signal
-from collections.abc import Callable
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import bind_sockets
+from bokeh.util.token import get_session_id, get_token_payload
 from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPHeaders
 from tornado.ioloop import IOLoop
-from tornado.web import HTTPError, RequestHandler
+from tornado.web import HTTPError, OutputTransform, RequestHandler
 
 from rebat.core.errors import InputError, RebatError
 from rebat.studies.whatif.answers import Answers
@@ -27,7 +35,17 @@ from rebat.studies.whatif.page import Page
 from rebat.studies.whatif.question import Question
 
 HOST = "127.0.0.1"
+NAMES = {HOST, "localhost"}
+"""Host names of requests. The port may differ from that of the server (``ssh -L``)."""
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+
+HEADERS = {
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Headers of all answers."""
 
 Saved = dict[str, tuple[str, Callable[[Page], str]]]
 """Downloads by address: content type, and function that returns the content."""
@@ -65,22 +83,56 @@ class Download(RequestHandler):
         self.finish(content)
 
 
+_SESSION = "bokeh-token"
+"""Argument of a request with a session token. A web socket has it in a header."""
+
+
+class _Headers(OutputTransform):
+    """Adds `HEADERS` to an answer."""
+
+    def transform_first_chunk(
+        self, status_code: int, headers: HTTPHeaders, chunk: bytes, finishing: bool
+    ) -> tuple[int, HTTPHeaders, bytes]:
+        """Add the headers."""
+        headers.update(HEADERS)
+        return status_code, headers, chunk
+
+
+def _are_tokens(tokens: Iterable[str]) -> bool:
+    """Return whether these are session tokens. Bokeh prints a traceback for other texts."""
+    try:
+        return all(
+            isinstance(get_session_id(token), str)
+            and isinstance(get_token_payload(token)["session_expiry"], int | float)
+            for token in tokens
+        )
+    except Exception:  # texts that are not base64, JSON or a mapping raise different errors
+        return False
+
+
 class _Application(BokehTornado):  # type: ignore[misc]
     """Bokeh's application, behind the token."""
 
-    def __init__(self, token: str, hosts: set[str], pages: Any, patterns: Any) -> None:
+    def __init__(self, token: str, pages: Any, patterns: Any) -> None:
         super().__init__(
-            {"/": pages}, prefix=token, extra_websocket_origins=sorted(hosts),
+            {"/": pages}, prefix=token, extra_websocket_origins=sorted(NAMES),
             extra_patterns=patterns, use_index=False,
             check_unused_sessions_milliseconds=1000, unused_session_lifetime_milliseconds=3000,
         )  # fmt: skip
-        self._token, self._hosts = token, hosts
+        self._token = token
+        self.add_transform(_Headers)
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
-        """Find the handler of a request, after checks of its host and its token."""
-        first = request.path.lstrip("/").split("/", 1)[0]
-        allowed = request.host in self._hosts and hmac.compare_digest(
-            first.encode(), self._token.encode()
+        """Find the handler of a request, after checks of its host, its token and its session."""
+        first, _, rest = request.path.lstrip("/").partition("/")
+        sessions = [each.decode(errors="replace") for each in request.arguments.get(_SESSION, ())]
+        protocol, _, session = request.headers.get("Sec-WebSocket-Protocol", "").partition(",")
+        sessions += [session.strip()] if rest == "ws" else []
+        allowed = (
+            request.host_name in NAMES
+            and hmac.compare_digest(first.encode(), self._token.encode())
+            and (protocol == "bokeh" or rest != "ws")
+            and _are_tokens(sessions)
         )
         if not allowed:
             return self.get_handler_delegate(request, Refused)
@@ -118,12 +170,11 @@ class Server:
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(reason, f"--port {port}", "a free port") from None
-        hosts = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
         patterns = [
             (f"/{path}", Download, {"server": self, "kind": kind, "make": make})
             for path, (kind, make) in (saved or {}).items()
         ]
-        application = _Application(token, hosts, self._open, patterns)
+        application = _Application(token, self._open, patterns)
         http = HTTPServer(application)
         http.add_sockets(sockets)
         self._server = BaseServer(IOLoop.current(), application, http)
@@ -136,6 +187,23 @@ class Server:
         key = secrets.token_urlsafe(8)
         self.pages[key] = Page(self._question, Answers(self._workers), document, key)
         document.on_session_destroyed(lambda context: self.pages.pop(key, None))
+
+    @contextmanager
+    def open_in_browser(self) -> Iterator[None]:
+        """Open the page in a browser, without the token in the arguments of the browser.
+
+        The browser opens a file that only this user can read. The file exists within the block.
+        """
+        with tempfile.TemporaryDirectory(prefix="rebat-whatif-") as folder:
+            file = Path(folder) / "page.html"
+            file.write_text(
+                f'<!DOCTYPE html><meta charset="utf-8"><title>rebat whatif</title>'
+                f'<meta name="referrer" content="no-referrer">'
+                f'<meta http-equiv="refresh" content="0; url={self.url}">'
+                f'<a href="{self.url}">Open the page</a>\n'
+            )
+            webbrowser.open(file.as_uri())
+            yield
 
     def run(self) -> None:
         """Serve until the process is interrupted.
