@@ -26,7 +26,7 @@ from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
 from rebat.results.publish import paper_table
-from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folder_of, write_run
+from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folders_of, write_run
 from rebat.session.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -352,9 +352,10 @@ class Result:
         self, folder: Path, figures: FigureFiles = NO_FIGURES, form: str = "csv"
     ) -> None:
         """Write the files to an existing folder. ``form`` is the format of the large tables."""
-        for run, sources in zip(self.runs, self._done.sources, strict=True):
+        names = folders_of([run.policy for run in self.runs])
+        for name, run, sources in zip(names, self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
-            write_run(folder / folder_of(run.policy), run, own | dict(self.facts), form)
+            write_run(folder / name, run, own | dict(self.facts), form)
         if not self.runs:
             write_seeds(folder, self.seeds, {**self.facts, "policies": self.policies})
         write_text(folder / "comparison.csv", intervals_csv(self.rows))

@@ -62,17 +62,16 @@ def pybatsim_path() -> None:
 
 def warm(policies: Sequence[str]) -> None:
     """Compile the loop for policies that it covers, with a notice. Other policies do not need it."""
-    from rebat.console.output import print_line
+    from rebat.console.progress import compiling_notice
     from rebat.policies.presets import Preset, scheduler
-    from rebat.sim.choose import PAYS, compile_for, ready
+    from rebat.sim.choose import PAYS, compile_for
     from rebat.sim.eligible import why_not_policy
 
     chosen = [policy for policy in map(scheduler, policies) if isinstance(policy, Preset)]
-    points = [policy.point for policy in chosen if not why_not_policy(policy.point)]
-    if not all(map(ready, points)):
-        print_line("rebat: compiling the loop, only this time (about a minute) ...")
-    for point in points:
-        compile_for(point, PAYS)
+    with compiling_notice():
+        for policy in chosen:
+            if not why_not_policy(policy.point):
+                compile_for(policy.point, PAYS)
 
 
 @command()

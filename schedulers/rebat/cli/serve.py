@@ -100,7 +100,7 @@ def serve(
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
     from rebat.policies.options import parse_options
-    from rebat.runs.single import folder_of
+    from rebat.runs.single import folders_of
 
     options = parse_options("{}" if options_json is None else options_json, "--options")
     if cores_per_node > 1:
@@ -114,7 +114,7 @@ def serve(
         for number, policy in enumerate(policies):
             file = record
             if record is not None and len(policies) > 1:
-                file = record.with_name(f"{folder_of(policy)}-{record.name}")
+                file = record.with_name(f"{folders_of(policies)[number]}-{record.name}")
             # The Batsim of the previous simulation may still connect before it ends.
             patience = 0.0 if number else PATIENCE_S
             sessions.append(

@@ -140,12 +140,23 @@ def at_work(label: str) -> Iterator[None]:
 
 @contextmanager
 def compiling_notice() -> Iterator[None]:
-    """If the kernels have to be compiled (once per machine and version), print a notice."""
-    from rebat.kernels.compiled import is_compiled
+    """If functions have to be compiled in the block, print a notice when this begins."""
+    from rebat.kernels.jit import compiling
 
-    if not is_compiled():
-        print_line("rebat: compiling the kernels, only this time (up to a minute) ...")
-    yield
+    def notice(can_store: bool) -> None:
+        later = (
+            "later commands are faster"
+            if can_store
+            else "every command compiles, because no folder for machine code is writable: set "
+            "NUMBA_CACHE_DIR to a folder"
+        )
+        print_line(f"rebat: compiling the kernels, up to a minute; {later} ...")
+
+    compiling.on_begin = notice
+    try:
+        yield
+    finally:
+        compiling.on_begin = None
 
 
 @contextmanager

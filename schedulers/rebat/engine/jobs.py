@@ -95,11 +95,15 @@ def _ended(columns: Mapping[str, Sequence[Any]]) -> Iterator[EndedJob]:
     return map(EndedJob, *(named[name] for name in EndedJob.__struct_fields__))
 
 
+def _name(job: EndedJob) -> str:  # no lambda, because results can be pickled
+    return job_name(job.id)
+
+
 ENDED = Schema(
     EndedJob,
     numbers=fields("n_nodes", "submit_us", "walltime_us", "start_us", "end_us", "registered"),
     codes=fields("state", "profile", "workload", "metadata"),
-    texts={"name": lambda job: job_name(job.id)},
+    texts={"name": _name},
     rare={},
     rows=_ended,
 )

@@ -9,11 +9,14 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
+from numba.misc.appdirs import AppDirs
+
+from rebat.kernels.jit import compiling
 
 FOLDERS = "kernels", "sim"
 """The folders of the package with compiled functions."""
@@ -42,6 +45,20 @@ _DIGEST = 32
 """Length of a sha256 in bytes."""
 
 
+class _Folders(FunctionCache._impl_class):  # type: ignore[misc]
+    """The folders of the cache: next to the package, or in the user's cache folder.
+
+    Without a home folder, numba would create a folder called ~ in the working directory.
+    """
+
+    _locator_classes: ClassVar[list[Any]] = [
+        locator
+        for locator in FunctionCache._impl_class._locator_classes
+        if "UserWide" not in locator.__name__
+        or Path(AppDirs("numba", False).user_cache_dir).is_absolute()
+    ]
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """numba's cache with two changes: it loads faster, and checks the sources of all kernels.
 
@@ -51,23 +68,41 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     numba checks only whether the file of a function has changed, but kernels inline functions from
     other files. Therefore, this cache uses a hash of all files, the *stamp*.
+
+    If no folder is writable, nothing is cached, and every process compiles.
     """
 
+    _impl_class = _Folders
+
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+        try:
+            super().__init__(function)
+        except RuntimeError:  # no folder is writable
+            self._cache_path, self._cache_file = None, None
+            self.disable()
+            return
         base = self._impl.filename_base
         self._cache_file = CacheFile(self._cache_path, base, sources_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code for a signature, or None if it is not in the cache."""
         rtsys.initialize(target_context)
-        try:
-            with self._guard_against_spurious_io_errors():
-                return self._load_overload(sig, target_context)
-        except Exception:  # unpickling a damaged or older file can raise anything
-            with suppress(OSError):
-                self.flush()
-            return None
+        code = None
+        if self._enabled:
+            try:
+                with self._guard_against_spurious_io_errors():
+                    code = self._load_overload(sig, target_context)
+            except Exception:  # unpickling a damaged or older file can raise anything
+                with suppress(OSError):
+                    self.flush()
+        if code is None:
+            compiling.begins(self._enabled)
+        return code
+
+    def signatures(self) -> list[Any]:
+        """Return the types of arguments for which machine code is on disk."""
+        file = self._cache_file
+        return [] if file is None else [key[0] for key in file._load_index()]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store compiled code. If the cache is not writable, do nothing.
@@ -119,8 +154,7 @@ def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
     """Return whether machine code of a kernel for these arguments is in memory or in the cache."""
     compiled = getattr(kernel, "compiled", kernel)  # the compiled function replaces the kernel
     types = tuple(numba.typeof(argument) for argument in arguments)
-    index = KernelCache(compiled.py_func)._cache_file._load_index()
-    return types in compiled.overloads or any(types == key[0] for key in index)
+    return types in compiled.overloads or types in KernelCache(compiled.py_func).signatures()
 
 
 def machine_code(function: Callable[..., Any], **options: Any) -> Any:

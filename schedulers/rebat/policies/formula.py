@@ -94,6 +94,9 @@ _MOST_TEXT = 1000
 _CLASS = re.compile(r"\bclass\b")
 """The column ``class``, which is a keyword of Python."""
 
+_ARITHMETIC = re.compile(r"[\w .,+*/()-]*", re.ASCII)
+"""The characters of a formula."""
+
 
 class Formula(msgspec.Struct, frozen=True, eq=False):
     """A formula in postfix notation.
@@ -154,6 +157,8 @@ def formula_of(text: str) -> Formula:
     try:
         if source.partition(":")[0] == MULTIFACTOR:
             source = _multifactor(source)
+        if not _ARITHMETIC.fullmatch(source):  # such as #, which would begin a comment
+            raise InputError("is not a formula", expected=_EXPECTED)
         tree = ast.parse(_CLASS.sub("class_", source.strip()), mode="eval").body
         rows = list(islice(_postfix(tree), _MOST_TEXT + 1))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -342,6 +343,23 @@ def failure_lines(failures: Mapping[str, str]) -> list[str]:
     return [f"policy {name}: {reason}" for name, reason in failures.items()]
 
 
-def folder_of(policy: str) -> str:
-    """Return the name of a policy's folder."""
-    return policy.replace(":", "+").replace("/", "+")
+LONGEST_NAME = 200
+"""Maximum number of bytes of a folder's name. File systems allow 255."""
+
+
+def folders_of(policies: Sequence[str]) -> list[str]:
+    """Return the name of each policy's folder.
+
+    A name that is too long, or that an earlier policy has, ends with a hash of the policy.
+
+    >>> folders_of(["easy:order=age/size", "easy:order=age+size"])
+    ['easy+order=age+size', 'easy+order=age+size-2dc26862d090a409']
+    """
+    names: list[str] = []
+    for policy in policies:
+        name = policy.replace(":", "+").replace("/", "+")
+        if len(encoded := name.encode()) > LONGEST_NAME or name in names:
+            digest = hashlib.sha256(policy.encode()).hexdigest()[:16]
+            name = f"{encoded[:LONGEST_NAME].decode(errors='ignore')}-{digest}"
+        names.append(name)
+    return names

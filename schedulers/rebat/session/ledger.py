@@ -106,6 +106,14 @@ def _records(columns: Mapping[str, Sequence[Any]]) -> Iterator[AttemptRecord]:
     return map(AttemptRecord, *(named[name] for name in AttemptRecord.__struct_fields__))
 
 
+def _workload_name(record: AttemptRecord) -> str:  # no lambda, because results can be pickled
+    return workload_name(record.attempt.job_id)
+
+
+def _job_name(record: AttemptRecord) -> str:
+    return job_name(record.attempt.job_id)
+
+
 ATTEMPTS = Schema(
     AttemptRecord,
     numbers=fields(
@@ -129,9 +137,9 @@ ATTEMPTS = Schema(
     ),
     codes={
         **fields("cause", "state", "why", "checkpointing", "profile", "lost_to", "failure"),
-        "workload": lambda record: workload_name(record.attempt.job_id),
+        "workload": _workload_name,
     },
-    texts={"name": lambda record: job_name(record.attempt.job_id)},
+    texts={"name": _job_name},
     rare=fields("stages"),
     rows=_records,
 )

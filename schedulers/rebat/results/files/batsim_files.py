@@ -233,7 +233,7 @@ def _records(reader: RowReader, where: str) -> Iterator[JobRecord]:
 
 
 def _record(row: dict[str, str], line: int) -> JobRecord:
-    if not row["job_id"].strip():
+    if not row["job_id"]:
         raise InputError("job_id is empty", expected="a job's id")
     if row["final_state"] not in STATES:
         state = row["final_state"][:40]
@@ -249,8 +249,8 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
     nodes, duplicate_node = _nodes(row["allocated_resources"])
     return JobRecord(
         line=line,
-        workload=row.get("workload_name", "").strip(),
-        job_id=row["job_id"].strip(),
+        workload=row.get("workload_name", ""),
+        job_id=row["job_id"],
         state=row["final_state"],
         start_us=start_us,
         end_us=end_us,
@@ -267,7 +267,7 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
 
 def _profile(row: dict[str, str]) -> str | None:
     """Return the name of the profile. (Batsim 5 puts the name of the workload in front of it.)"""
-    workload = row.get("workload_name", "").strip()
+    workload = row.get("workload_name", "")
     return (
         local(row.get("profile", ""), workload) or None if workload else row.get("profile") or None
     )
