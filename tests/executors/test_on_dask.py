@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from rebat.executors.on_dask import outcomes
+from rebat.core.errors import RebatError
+from rebat.executors.on_dask import on_dask, outcomes
+from rebat.executors.resources import Resources
 
 distributed = pytest.importorskip("distributed")
 
@@ -32,3 +34,14 @@ def test_a_task_that_is_dropped_is_submitted_again(monkeypatch: pytest.MonkeyPat
         found = outcomes(client, [1, 2, 3], str, lambda task, reason: reason, drop_all_once)
         assert sorted(found) == ["1", "2", "3"]
         assert len(submitted) > 3
+
+
+def test_a_worker_that_is_killed_at_the_start_ends_with_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(**options: Any) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(distributed, "LocalCluster", fails)
+    with pytest.raises(RebatError, match=r"no run has begun.*Nanny failed to start"):
+        list(on_dask([1], str, lambda task, reason: reason, Resources(workers=1)))

@@ -150,3 +150,11 @@ def test_between_two_sorts_the_order_stays() -> None:
     rows = [(0, 4, 10, 10), (0, 4, 100, 20), (5, 4, 10, 10)]
     assert run_of(rows, "easy:wfp3,order_period=1h")["2"] == 30  # the first values are 0
     assert run_of(rows, "easy:wfp3,order_period=6s")["2"] == 10
+
+
+@pytest.mark.parametrize(
+    "order", ["size#x", "size #", "size\n", "size+\u0661", "\uff53ize", "size;1"]
+)
+def test_text_that_is_no_arithmetic_is_refused(order: str) -> None:
+    with pytest.raises(InputError, match="is not a formula"):
+        formula_of(order)

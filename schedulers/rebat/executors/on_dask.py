@@ -134,17 +134,23 @@ def _own_cluster(workers: int) -> Iterator[Any]:
         raise not_installed("cryptography", "executor dask") from None
     with tempfile.TemporaryDirectory(prefix="rebat-dask-") as scratch, without_pages():
         with out_of_reach():
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                protocol="tls://",
-                security=keys,
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
-                local_directory=scratch,
-                silence_logs=SILENT,
-            )
+            try:
+                cluster = LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    protocol="tls://",
+                    security=keys,
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    local_directory=scratch,
+                    silence_logs=SILENT,
+                )
+            except (RuntimeError, OSError) as error:  # such as a worker that was killed
+                raise RebatError(
+                    "the Dask cluster did not start, and no run has begun; start the command again "
+                    f"({str(error).rstrip('.')})"
+                ) from None
         with cluster:
             yield cluster
 
