@@ -176,6 +176,11 @@ class Result:
         """A sentence per policy that states how its main metrics differ from the first policy's."""
         return verdict(self.rows, self.seeds)
 
+    @property
+    def _sentences(self) -> str:
+        """The verdict, and a line for each policy that failed."""
+        return "\n".join([self.verdict, *map("failed: {}".format, failure_lines(self.failed))])
+
     def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Sheet:
         """Return the comparison as a table.
 
@@ -189,13 +194,11 @@ class Result:
         sheets.check_table(columns, all_metrics)
         chosen = columns_of(columns, self.seeds.metrics)
         summaries = {run.policy: run.summary for run in self.runs}
-        sheet = sheets.sheet_of(self.rows, self.seeds, summaries, chosen, all_metrics)
-        failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
-        return sheet._replace(caption=sheet.caption + failed)
+        return sheets.sheet_of(self.rows, self.seeds, summaries, chosen, all_metrics)
 
     def text(self, columns: Sequence[str] = (), all_metrics: bool = False) -> str:
         """Return the verdict and the comparison as text, see `sheet`."""
-        return f"{self.verdict}\n\n{self.sheet(columns, all_metrics).text()}"
+        return f"{self._sentences}\n\n{self.sheet(columns, all_metrics).text()}"
 
     def table(self, form: str = "latex", columns: Sequence[str] = ()) -> str:
         """Return the comparison as a table for a paper, with a row per policy.
@@ -306,7 +309,7 @@ class Result:
             plots = [self.plot_flows(), self.plot_utilisation(), self.plot_gantt()]
         elif len(self.policies) > 1:
             plots = [self.plot_ratios()]
-        text = page(title, self.verdict, self.sheet(), plots, self.facts)
+        text = page(title, self._sentences, self.sheet(), plots, self.facts)
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -376,7 +379,7 @@ class Result:
         return self.text()
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.verdict)}</p>{self.sheet().html()}"
+        return f"<p>{escape(self._sentences)}</p>{self.sheet().html()}"
 
 
 _STYLE = f"""{PAGE_STYLE}

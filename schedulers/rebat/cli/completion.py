@@ -165,9 +165,9 @@ def _values(kind: Any) -> tuple[str, ...]:
 
 def complete_generator(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Complete the name of a workload generator, then its options."""
-    from rebat.workloads.generate import NAMES
+    from rebat.workloads.generate import OPTIONS
 
-    return notation(incomplete, dict.fromkeys(NAMES, ""), _generator_options)
+    return notation(incomplete, dict.fromkeys(OPTIONS, ""), _generator_options)
 
 
 def _generator_options(name: str, values: dict[str, str]) -> Keys:

@@ -70,7 +70,7 @@ def unknown_name(kind: str, name: str, choices: object, listed: str = "") -> Inp
     names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    expected = f"one of: {', '.join(names)}"
+    expected = f"one of: {', '.join(names)}" if names else f"no {kind}"
     if len(names) > MOST_NAMES:
         with_it = [choice for choice in names if str(name).lower() in choice.lower()]
         close = difflib.get_close_matches(str(name).lower(), names, n=5, cutoff=0)

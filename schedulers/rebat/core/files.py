@@ -225,7 +225,8 @@ def located(path: Path, kind: str, *endings: str) -> Path:
     paths = names(kind, *endings)
     if path.as_posix() not in paths:
         error = unknown_name("file or shipped input", str(path), paths)
-        raise InputError(error.problem, expected=f"a file, or {error.expected}")
+        expected = f"a file, or {error.expected}" if paths else "a file"
+        raise InputError(error.problem, expected=expected)
     return paths[path.as_posix()]
 
 

@@ -159,21 +159,17 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
     )
 
 
-GENERATORS: dict[str, Callable[[int], Workload]] = {
-    "synthetic": synthetic,
-}
-"""Generators without options, by name. The argument of each is a seed."""
-
 OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] = {
+    "synthetic": (msgspec.Struct, lambda seed, options: synthetic(seed)),
     "torus-load": (TorusLoad, torus_load),
     "cirne-berman": (FlexibleLoad, flexible_load),
     "cluster-day": (ClusterDay, cluster_day),
     "training-cluster": (TrainingCluster, training_cluster),
     **{month: (MonthOptions, partial(mira_like, month)) for month in PUBLISHED_MONTHS},
 }
-"""Generators with options (``torus-load:load=95,days=30``): options and function, by name."""
+"""Generators (``torus-load:load=95,days=30``): options and function, by name."""
 
-NAMES = (*GENERATORS, *OPTIONS)
+NAMES = tuple(OPTIONS)
 
 
 def generator(text: str) -> Callable[[int], Workload]:
@@ -183,14 +179,16 @@ def generator(text: str) -> Callable[[int], Workload]:
     4096
     """
     name, values = name_and_values(text)
-    if name not in NAMES:
-        raise unknown_name("generator", name, NAMES)
-    kind, make = OPTIONS.get(name, (msgspec.Struct, None))
+    if name not in OPTIONS:
+        raise unknown_name("generator", name, OPTIONS)
+    kind, make = OPTIONS[name]
     for key in values:
+        if not kind.__struct_fields__:
+            others = ", ".join(each for each in OPTIONS if OPTIONS[each][0].__struct_fields__)
+            expected = f"{name} without options; generators with options: {others}"
+            raise InputError(f"unknown option of {name} {key!r}", expected=expected)
         if key not in kind.__struct_fields__:
             raise unknown_name(f"option of {name}", key, kind.__struct_fields__)
-    if make is None:
-        return GENERATORS[name]
     try:
         options = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
