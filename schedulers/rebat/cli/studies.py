@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
-from rebat.cli.command import Values, command, options_of, used_options
+from rebat.cli.command import Values, command, given_options, options_of, used_options
 from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile
 from rebat.cli.scenario_options import laws, scenario_options
 from rebat.console.output import print_result
@@ -81,7 +82,7 @@ def advise(
     jobs = load_workload(workload, **({} if site is None else {"checkpoints": False}))
     advice = advised(jobs, options, **choices, out=out, site=site)
     pages = f"page: {advice.page}\npage for decisions: {out / SUMMARY}, {out / SUMMARY_PDF}"
-    pages += f"\nnext: rebat whatif {workload}"
+    pages += f"\nnext: rebat whatif {shlex.quote(given_options()['WORKLOAD'][0])}"
     text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\n{pages}"
     print_result(text, saved=f"the page is {advice.page}")
 

@@ -246,7 +246,11 @@ def fitted(past: History) -> Hazards:
 def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_nodes: int) -> Workload:
     if checkpoint is None:
         return workload
-    check_without_checkpoints(workload)
+    check_without_checkpoints(
+        workload,
+        "no --checkpoint: the jobs then write these checkpoints. To replace them, run 'rebat "
+        "workload prepare WORKLOAD --drop-checkpoints -o FILE' first",
+    )
     if isinstance(checkpoint, PerfectCheckpoints):
         return add_perfect(workload)
     if isinstance(checkpoint, TierCheckpoints):
@@ -269,15 +273,11 @@ def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_node
     )
 
 
-def check_without_checkpoints(workload: Workload) -> None:
+def check_without_checkpoints(workload: Workload, expected: str) -> None:
     """Raise InputError if a profile has checkpoints, because they would be added a second time."""
     if name := checkpointed_profile(workload):
-        raise InputError(
-            f"profile {name} already has checkpoints",
-            f"workload {workload.name}",
-            "no --checkpoint: the jobs then write these checkpoints. To replace them, run 'rebat "
-            "workload prepare WORKLOAD --drop-checkpoints -o FILE' first",
-        )
+        problem = f"profile {name} already has checkpoints"
+        raise InputError(problem, f"workload {workload.name}", expected)
 
 
 def _with_silent_errors(workload: Workload, errors: SilentErrors | None) -> Workload:

@@ -109,22 +109,31 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     figures = figures_of(compared)
     if all(item.changes[FLOW, None].low is None for item in compared):
         return too_few(question, figures, evidence)
-    helping = [
-        item for item in compared if item.significant(FLOW) and item.changes[FLOW, None].mean < 1
-    ]
-    if not helping:
+    faster = [item for item in compared if _shortens_flow(item)]
+    if not faster:
         sentence = f"None of the {len(compared)} other rules shortens the mean flow significantly."
         return AnsweredQuestion(question, sentence, True, figures)
+    helping = [item for item in faster if not _wastes(item)]
+    intro = "" if helping else "None without a loss of useful utilisation. The fastest rule is "
+    helping = helping or faster
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
     parts = [
         f"{row_of(name).title} {change_text(best.changes[name, None])}"
         for name in (FLOW, LARGEST, USEFUL)
         if (name, None) in best.changes
     ]
-    sentence = (
-        f"{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
-    )
+    sentence = f"{intro}{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
     return AnsweredQuestion(question, sentence, True, figures)
+
+
+def _shortens_flow(item: EffectOfChoice) -> bool:
+    return item.significant(FLOW) and item.changes[FLOW, None].mean < 1
+
+
+def _wastes(item: EffectOfChoice) -> bool:
+    """Return whether a choice lowers useful utilisation significantly."""
+    change = item.changes.get((USEFUL, None))
+    return change is not None and item.significant(USEFUL) and change.mean < 1
 
 
 def _hurt(best: EffectOfChoice) -> str:
@@ -169,11 +178,7 @@ def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     figures = figures_of([item for _, item in compared])
     if all(item.changes[FLOW, None].low is None for _, item in compared):
         return too_few(question, figures, evidence)
-    helping = [
-        pair
-        for pair in compared
-        if pair[1].significant(FLOW) and pair[1].changes[FLOW, None].mean < 1
-    ]
+    helping = [pair for pair in compared if _shortens_flow(pair[1]) and not _wastes(pair[1])]
     if helping:
         count, best = min(helping, key=lambda pair: pair[1].changes[FLOW, None].mean)
         sentence = (
