@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.command import command, group
+from rebat.cli.command import command, group, used_options
 from rebat.cli.main import HungUp, Interrupted, Terminated
 from rebat.cli.options import File, Folder, ForceFolder, Json, Protocol, print_json
 from rebat.core.declared import Count, Seconds, extra
 from rebat.core.errors import InputError, RebatError
 from rebat.core.formatting import counted
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def serve(
     cores_per_node: Annotated[
         Count, "Treat Batsim's hosts as cores and group every N consecutive hosts into one node."
     ] = 1,
+    max_attempts: Annotated[
+        Count, "Number of interruptions by failures after which a job ends as failed."
+    ] = MAX_ATTEMPTS,
     probes: Annotated[
         bool,
         "--probes/--no-probes",
@@ -103,8 +107,10 @@ def serve(
     from rebat.runs.single import folder_of
 
     options = parse_options("{}" if options_json is None else options_json, "--options")
-    if cores_per_node > 1:
-        options["cores_per_node"] = cores_per_node
+    used = used_options()
+    for name, count in (("cores_per_node", cores_per_node), ("max_attempts", max_attempts)):
+        if name in used:
+            options[name] = count
     _check(policies, options)
     for name, value in (("--force", force), ("--json", as_json)):
         if value and out is None:
@@ -122,7 +128,7 @@ def serve(
             )
         if folder is None or out is None:
             return
-        result = _write(policies, sessions, cores_per_node, folder)
+        result = _write(policies, sessions, folder)
     saved = f"the results are in {out}"
     if as_json:
         print_json(comparison_record(result, (), out), saved)
@@ -232,13 +238,11 @@ def _conversation(
     return conversation
 
 
-def _write(
-    policies: tuple[str, ...], sessions: list[Session], cores_per_node: int, folder: Path
-) -> Result:
+def _write(policies: tuple[str, ...], sessions: list[Session], folder: Path) -> Result:
     """Write the results of all sessions, the comparison and its page."""
     from rebat.api.served import served
 
-    result = served(policies, sessions, cores_per_node)
+    result = served(policies, sessions)
     result.write_into(folder)
     result.to_html(folder / "report.html")
     return result

@@ -7,6 +7,7 @@ for their fields in messages. It forwards additional fields only in ``extra_data
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import msgspec
 
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import batsim_number
-from rebat.core.units import to_us
+from rebat.core.units import to_s, to_us
 
 STRATEGY = "generation_strategy"
 EXTRA = "extra_data"
@@ -104,8 +105,8 @@ def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]
         return {name: profile}
     others = {key: value for key, value in profile.items() if key not in ("type", "delay", "ret")}
     fails = {"delay": profile["delay"], "ret": profile["ret"]}
-    work_us = to_us(profile["delay"]) - ENDING_US
-    parts = {f"{name}.work": {"type": "delay", "delay": batsim_number(work_us)}} if work_us else {}
+    work_s = _work_s(to_us(profile["delay"]))
+    parts = {f"{name}.work": {"type": "delay", "delay": work_s}} if work_s else {}
     parts[f"{name}.ends"] = {
         "type": "delay",
         "delay": batsim_number(ENDING_US),
@@ -113,6 +114,19 @@ def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]
     }
     whole = {"type": "composed", "repeat": 1, "seq": [*parts], FAILS: fails, **others}
     return {**parts, name: whole}
+
+
+def _work_s(length_us: int) -> int | float:
+    """Return the length of the part of a failing delay before its end, in seconds.
+
+    If a job has a walltime of the same length, it must end by the walltime, as the delay does.
+    Batsim 5 subtracts this part from the walltime. The rounded difference must not exceed the
+    length of the last part. Otherwise, the last part ends, and the job fails.
+    """
+    work_s, ending_s = batsim_number(length_us - ENDING_US), to_s(ENDING_US)
+    while to_s(length_us) - work_s > ending_s:
+        work_s = math.nextafter(work_s, math.inf)
+    return work_s
 
 
 def as_delay(profile: dict[str, Any]) -> dict[str, Any]:
