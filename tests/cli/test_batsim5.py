@@ -80,6 +80,9 @@ def test_the_last_part_of_a_delay_that_fails_is_a_profile() -> None:
     profiles = to_five(WORKLOADS[0])["profiles"]
     assert profiles["fails"]["seq"] == ["fails.work", "fails.ends"]
     assert profiles["fails.work"] == {"type": "DelayProfile", "delay": 9.999999}
+    limited = Workload("w", 4, (Job("e", 1, 5, 10_000_000, "fails"),), OTHER)
+    work = to_five(limited)["profiles"]["fails.work"]
+    assert work == {"type": "DelayProfile", "delay": 9.99999900000001}
     assert profiles["fails.ends"] == {"type": "DelayProfile", "delay": 0.000001, "ret": 1}
     assert profiles["brief"]["seq"] == ["brief.ends"]
     taken = WORKLOADS[0].profiles | {"fails.ends": {"type": "delay", "delay": 1}}

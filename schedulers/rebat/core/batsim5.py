@@ -7,7 +7,6 @@ for their fields in messages. It forwards additional fields only in ``extra_data
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container
 from typing import Any, NamedTuple
 
@@ -94,19 +93,24 @@ ENDING_US = 1
 """Length (us) of the part of a delay that fails."""
 
 
-def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def as_sequence(
+    name: str, profile: dict[str, Any], limited: bool = False
+) -> dict[str, dict[str, Any]]:
     """Return a profile by its name. If it is a delay that fails, it becomes a sequence.
 
     Batsim 5 neither reports that a profile of a workload file fails, nor accepts a new profile that
     fails. However, it accepts a new sequence that ends with a profile of the workload file.
     Therefore, the last microsecond of the delay, which fails, is a profile of its own.
+
+    If ``limited`` is set, a job with this profile has a walltime of the same length.
     """
     if profile.get("type") != "delay" or not profile.get("ret"):
         return {name: profile}
     others = {key: value for key, value in profile.items() if key not in ("type", "delay", "ret")}
     fails = {"delay": profile["delay"], "ret": profile["ret"]}
-    work_s = _work_s(to_us(profile["delay"]))
-    parts = {f"{name}.work": {"type": "delay", "delay": work_s}} if work_s else {}
+    work_us = to_us(profile["delay"]) - ENDING_US
+    work_s = _limited_s(work_us) if limited else batsim_number(work_us)
+    parts = {f"{name}.work": {"type": "delay", "delay": work_s}} if work_us else {}
     parts[f"{name}.ends"] = {
         "type": "delay",
         "delay": batsim_number(ENDING_US),
@@ -116,17 +120,21 @@ def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]
     return {**parts, name: whole}
 
 
-def _work_s(length_us: int) -> int | float:
-    """Return the length of the part of a failing delay before its end, in seconds.
+DIGITS = 15
+"""Number of decimal digits that every binary number of 64 bits can represent."""
 
-    If a job has a walltime of the same length, it must end by the walltime, as the delay does.
+
+def _limited_s(work_us: int) -> float:
+    """Return the length (s) of the part before the end if the walltime must end the last part.
+
     Batsim 5 subtracts this part from the walltime. The rounded difference must not exceed the
-    length of the last part. Otherwise, the last part ends, and the job fails.
+    length of the last part. Otherwise, the last part ends, and the job fails. Therefore, this part
+    is longer by one unit of the 15th digit, which is more than the rounding error. Batsim reads
+    numbers with more digits inexactly.
     """
-    work_s, ending_s = batsim_number(length_us - ENDING_US), to_s(ENDING_US)
-    while to_s(length_us) - work_s > ending_s:
-        work_s = math.nextafter(work_s, math.inf)
-    return work_s
+    work_s = to_s(work_us)
+    decimals = DIGITS - len(str(int(work_s)))
+    return round(work_s + 10.0**-decimals, decimals)
 
 
 def as_delay(profile: dict[str, Any]) -> dict[str, Any]:

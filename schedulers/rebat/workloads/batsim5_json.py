@@ -29,6 +29,7 @@ from rebat.core.batsim5 import (
 )
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import Job, Workload, job_fields, with_parts
+from rebat.core.units import to_us
 
 _JOB_KEYS = ("id", "subtime", "walltime", "res", "profile")
 _RESERVED = frozenset({*_JOB_KEYS, EXTRA})
@@ -128,8 +129,11 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
 def with_failing_parts(workload: Workload) -> Workload:
     """Return a workload in which delays that fail are sequences (see `as_sequence`)."""
     profiles: dict[str, dict[str, Any]] = {}
+    limits = {(job.profile, job.walltime_us) for job in workload.jobs}
     for name, profile in workload.profiles.items():
-        new = as_sequence(name, profile)
+        fails = profile.get("type") == "delay" and profile.get("ret")
+        limited = bool(fails) and (name, to_us(profile["delay"])) in limits
+        new = as_sequence(name, profile, limited)
         for part in new:
             if part != name and part in workload.profiles:
                 problem = f"has the name of a part of profile {name!r}, which fails"
