@@ -7,6 +7,7 @@ resubmissions of rebat. Other schedulers may use other names of profiles and sub
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,7 +93,9 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
             yield Finding("attempts", last.line, text)
         for earlier, later in pairwise(numbers):
             yield from _follow(attempts[earlier], attempts[later], reference.hung_us)
-        if not again or last.state != KILLED or job_id in reference.given_up:
+        most = reference.max_attempts or math.inf
+        given_up = job_id in reference.given_up or len(numbers) >= most
+        if not again or last.state != KILLED or given_up:
             continue
         if job_id not in endless:
             text = f"job {last.key} was killed, but not resubmitted"

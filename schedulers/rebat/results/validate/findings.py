@@ -100,6 +100,8 @@ class Reference(msgspec.Struct, frozen=True):
         Time (us) at which rebat killed each job that never completes, by id.
     given_up
         Ids of jobs that rebat gave up after too many failures (``--max-attempts``).
+    max_attempts
+        Number of attempts after which a job may end without a resubmission. Default: no limit.
     """
 
     n_nodes: int | None = None
@@ -113,6 +115,7 @@ class Reference(msgspec.Struct, frozen=True):
     hung_us: Mapping[str, int] = {}
     queued_us: Mapping[str, int] = {}
     given_up: frozenset[str] = frozenset()
+    max_attempts: int | None = None
 
     @property
     def endless(self) -> frozenset[str]:
