@@ -164,6 +164,18 @@ def complete(name: str, workload: str) -> str:
     return name if "!" in name else f"{workload}!{name}"
 
 
+def unmistakable(name: str, workload: str) -> str:
+    """Return a name as Batsim must read it from the file of a workload.
+
+    Batsim takes a name that contains the name of the workload for a complete id. Therefore, such a
+    name is written as a complete id.
+
+    >>> unmistakable("7", "w0"), unmistakable("flow0", "w0")
+    ('7', 'w0!flow0')
+    """
+    return f"{workload}!{name}" if workload in name else name
+
+
 def local(name: str, workload: str) -> str:
     """If an id belongs to ``workload``, return it without the workload. Other ids stay unchanged.
 

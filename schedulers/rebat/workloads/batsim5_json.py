@@ -25,6 +25,7 @@ from rebat.core.batsim5 import (
     as_sequence,
     form_of_five,
     packed,
+    unmistakable,
     unpacked,
 )
 from rebat.core.errors import InputError, short
@@ -149,8 +150,8 @@ def _five_jobs(workload: Workload, name: str) -> Iterator[dict[str, Any]]:
 
 def _five_job(job: Job, name: str) -> dict[str, Any]:
     fields = {key: value for key, value in job_fields(job).items() if key in _JOB_KEYS}
-    fields["id"] = _unmistakable(job.id, name)
-    fields["profile"] = _unmistakable(job.profile, name)
+    fields["id"] = unmistakable(job.id, name)
+    fields["profile"] = unmistakable(job.profile, name)
     if job.extra:
         fields[EXTRA] = packed(job.extra)
     return fields
@@ -166,7 +167,7 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
         if field in profile:
             fields[field] = profile[field]
     if "seq" in fields:
-        fields["seq"] = [_unmistakable(part, name) for part in fields["seq"]]
+        fields["seq"] = [unmistakable(part, name) for part in fields["seq"]]
     if form.strategy:
         fields |= {field: profile.get(field, 0) for field in form.fields} | {
             STRATEGY: form.strategy
@@ -175,8 +176,3 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
     if extra:
         fields[EXTRA] = packed(extra)
     return fields
-
-
-def _unmistakable(text: str, name: str) -> str:
-    """Return a text as a name, or as a complete id if it contains the name of the workload."""
-    return f"{name}!{text}" if name in text else text

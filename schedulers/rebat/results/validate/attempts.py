@@ -26,7 +26,15 @@ from rebat.models.checkpoint import checkpointing_of, work_in_us
 from rebat.models.remaining import written_us
 from rebat.models.silent_errors import errors_left
 from rebat.models.speedup import run_us, speedup_of
-from rebat.results.files.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
+from rebat.results.files.batsim_files import (
+    FAILED,
+    KILLED,
+    NULL_RUN_US,
+    REJECTED,
+    SUCCESS,
+    WALLTIME,
+    JobRecord,
+)
 from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, seconds
 
 Attempts = Mapping[int, JobRecord]
@@ -172,6 +180,7 @@ def resubmission_errors(
         )
     if not by_rebat:
         return
+    yield from _late_starts(jobs, reference)
     instants = _instants(jobs, reference) if reference.events else []
     slack_us = ROUNDING_US + reference.slack_us
     for key, attempts in jobs.items():
@@ -193,6 +202,23 @@ def resubmission_errors(
                     yield Finding("state", row.line, text)
             # an attempt that completes while it hangs does not count: its job runs again
             failed += row.state == FAILED and row.job_id not in reference.hung_us
+
+
+def _late_starts(jobs: Chains, reference: Reference) -> Iterator[Finding]:
+    """Yield the starts that Batsim delayed by `NULL_RUN_US`, its minimum delay of a call.
+
+    rebat decides when something happens, and Batsim executes decisions immediately.
+    """
+    rows = [row for attempts in jobs.values() for row in attempts.values()]
+    times = {row.submit_us for row in rows} | set(_instants(jobs, reference))
+    for row in rows:
+        if row.start_us is None or row.start_us in times or reference.slack_us:
+            continue
+        on_time = range(row.start_us - ROUNDING_US, row.start_us + ROUNDING_US + 1)
+        delays = range(NULL_RUN_US - ROUNDING_US, NULL_RUN_US + ROUNDING_US + 1)
+        if times.isdisjoint(on_time) and any(row.start_us - delay in times for delay in delays):
+            text = f"starts at {seconds(row.start_us)}, 10 us after the event that allowed it"
+            yield Finding("times", row.line, f"job {row.key}: {text}")
 
 
 def _profile(
