@@ -52,10 +52,14 @@ class Configured(msgspec.Struct, frozen=True):
     session: SessionOptions
 
 
-def configure(policy: str, options: Mapping[str, Any]) -> Configured:
+Adapt = Callable[[Preset, int], Preset]
+"""Function that adapts a preset to the machine, given the number of cores per node."""
+
+
+def configure(policy: str, options: Mapping[str, Any], adapt: Adapt | None = None) -> Configured:
     """Return the scheduler with this name and these options.
 
-    The option ``policy`` overrides the name.
+    The option ``policy`` overrides the name. ``adapt`` adapts a preset to the machine.
     """
     remaining = dict(options)
     name = str(remaining.pop("policy", policy))
@@ -64,8 +68,10 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
     chosen = scheduler(name)
     make, session = chosen.make, chosen.session
     if isinstance(chosen, Preset):
-        point = changed(chosen.point, remaining)
-        make, session = point.policy, point.session
+        chosen = msgspec.structs.replace(chosen, point=changed(chosen.point, remaining))
+        if adapt:
+            chosen = adapt(chosen, counts.get("cores_per_node", 1))
+        make, session = chosen.make, chosen.session
     elif remaining:
         names = ", ".join(remaining)
         raise InputError(f"options {names} have no effect on a policy from a file")
