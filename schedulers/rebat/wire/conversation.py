@@ -232,10 +232,10 @@ def other_machines(event: SimulationBegan) -> Iterator[str]:
             yield other_machine(event.n_nodes, file, content.nb_res)
 
 
-def other_machine(n_hosts: int, workload: str, n_nodes: int) -> str:
+def other_machine(n_hosts: int, workload: str, n_nodes: int, machine: str = "platform") -> str:
     """Return the warning that a platform has another number of hosts than a workload."""
     return (
-        f"the platform has {counted(n_hosts, 'host')}, but the workload {workload} is for "
+        f"the {machine} has {counted(n_hosts, 'host')}, but the workload {workload} is for "
         f"{n_nodes} (nb_res); the schedule will differ from that of 'rebat run'"
     )
 
