@@ -97,7 +97,7 @@ def test_a_scheduler_that_does_not_finish_the_registration(
     assert end.value.code == 2
     out, err = capsys.readouterr()
     assert out.splitlines() == files
-    assert f"all jobs have ended, but the scheduler did not send " in err
+    assert "all jobs have ended, but the scheduler did not send " in err
     assert message in err
     jobs = Path(files[0].removeprefix("wrote ")).read_text()
     assert "COMPLETED_SUCCESSFULLY" in jobs

@@ -107,7 +107,7 @@ OTHERS = {
     d.ChangePowerState,
     d.SwitchNodes,
 }
-"""Events of files in general, notifications of any other type, and the decisions that only Batsim 5 has."""
+"""Base classes, notifications of any other type, and the decisions that only Batsim 5 has."""
 
 
 @pytest.mark.parametrize(("base", "rows"), [(e.Event, EVENTS), (d.Decision, DECISIONS)])

@@ -194,7 +194,7 @@ def test_submissions_of_a_fractional_time_are_held(protocol) -> None:
 
 
 def test_submissions_that_no_other_message_can_follow_are_forwarded() -> None:
-    """Times are whole so far; the job is the last; the platform has latency; rebat registered it."""
+    """Times are whole; the job is the last; the platform has latency; rebat registered it."""
     again = RegisterJob(at_us=1_500_000, job_id="w0!1#1", job={"id": "w0!1#1"})
     last = e.NoMoreStaticJobs(at_us=2_500_000)
     for message in (

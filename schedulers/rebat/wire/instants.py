@@ -9,12 +9,14 @@ with ends of jobs. If a job starts between two of these messages, the schedule i
 of the job fails at the same time, Batsim 4.2.1 aborts.
 
 Therefore, this module holds a message with events of an event file, or with submissions, until
-Batsim has sent all messages of its instant. Submissions are held only after the simulation has had
-a time other than a whole second: binary numbers represent whole seconds exactly. On a platform with
-network latency, submissions arrive after their time, and are not held. It finds out with a *probe*: a request that Batsim answers at the same
-simulated time, after everything else that happens at this time. If the answer arrives with other
-events, or after them, it sends another probe. On a platform with network latency, the answer
-arrives later. Then the instant is over, and only further events of an event file need a probe.
+Batsim has sent all messages of its instant. It finds out with a *probe*: a request that Batsim
+answers at the same simulated time, after everything else that happens at this time. If the answer
+arrives with other events, or after them, it sends another probe.
+
+Submissions are held only after the simulation has had a time other than a whole second, because
+binary numbers represent whole seconds exactly. On a platform with network latency, submissions
+arrive after their time, and are not held. The answer arrives later, too. Then the instant is over,
+and only further events of an event file need a probe.
 
 Batsim 4
     A call has a minimum delay of 10 microseconds. However, Batsim acknowledges the registration of

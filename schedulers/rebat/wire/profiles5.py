@@ -220,7 +220,8 @@ def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
     """
     if not any(isinstance(decision, RegisterProfile) for decision in decisions):
         return decisions
-    walltimes_us = dict(map(_walltime_us, filter(_is_job, decisions)))
+    jobs = [decision for decision in decisions if isinstance(decision, RegisterJob)]
+    walltimes_us = dict(map(_walltime_us, jobs))
     result: list[Decision] = []
     for decision in decisions:
         if not isinstance(decision, RegisterProfile):
@@ -236,10 +237,6 @@ def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
         else:
             result.append(decision)
     return tuple(result)
-
-
-def _is_job(decision: Decision) -> bool:
-    return isinstance(decision, RegisterJob)
 
 
 def _walltime_us(decision: RegisterJob) -> tuple[str, int | None]:

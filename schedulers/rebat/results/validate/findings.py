@@ -169,7 +169,8 @@ def row_errors(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
     spans = zip((row.start_us, row.left_us), reference.spans_us.get(row.job_id, ()), strict=False)
     for name, (ours, recorded) in zip(("starts", "ends"), spans, strict=False):
         if ours is not None and abs(ours - recorded) > slack_us:
-            yield "times", f"{name} at {seconds(ours)}, but at {seconds(recorded)} in rebat_attempts"
+            other = f"at {seconds(recorded)} in rebat_attempts"
+            yield "times", f"{name} at {seconds(ours)}, but {other}"
 
 
 def _time_errors(row: JobRecord, slack_us: int) -> Iterator[Wrong]:
