@@ -167,7 +167,7 @@ def complete(name: str, workload: str) -> str:
 def unmistakable(name: str, workload: str) -> str:
     """Return a name as Batsim must read it from the file of a workload.
 
-    Batsim takes a name that contains the name of the workload for a complete id. Therefore, such a
+    Batsim takes a name that contains the name of the workload for a complete id. Therefore, this
     name is written as a complete id.
 
     >>> unmistakable("7", "w0"), unmistakable("flow0", "w0")
