@@ -23,8 +23,6 @@ from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.api.result import Result
-    from rebat.core.events import SimulationBegan
-    from rebat.policies.options import Adapt
     from rebat.session.ledger import Ledger
     from rebat.session.session import Session
     from rebat.wire.conversation import Conversation
@@ -225,6 +223,7 @@ def _conversation(
 ) -> Conversation:
     """Return a conversation whose session uses these options and those that Batsim sends."""
     from rebat.policies.options import parse_options
+    from rebat.runs.staging import on_machine_of
     from rebat.wire.conversation import Conversation, session_for
 
     def make(config: str) -> Session:
@@ -236,28 +235,10 @@ def _conversation(
                 config = ""
         chosen = options | parse_options(config, where)
         assert conversation.began is not None
-        return session_for(policy, chosen, adapt=_on_machine_of(conversation.began))
+        return session_for(policy, chosen, adapt=on_machine_of(conversation.began))
 
     conversation = Conversation(make, probes=probes, protocol=protocol)
     return conversation
-
-
-def _on_machine_of(began: SimulationBegan) -> Adapt | None:
-    """Return a function that gives a preset the partitions and rules that the workload states.
-
-    If the file of the workload cannot be read here, or if there are several, return None.
-    """
-    from rebat.runs.staging import on_machine
-    from rebat.workloads.load import load_workload
-
-    paths = [Path(path) for path in began.workloads.values()]
-    if len(paths) != 1 or not paths[0].is_file():
-        return None
-    try:
-        workload = load_workload(paths[0])
-    except InputError:  # Batsim accepts more than rebat
-        return None
-    return lambda preset, cores: on_machine(preset, workload, began.n_nodes, cores)
 
 
 def _write(policies: tuple[str, ...], sessions: list[Session], folder: Path) -> Result:
