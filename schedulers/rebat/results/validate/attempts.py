@@ -140,17 +140,29 @@ def profiles_of(jobs: Chains, main: str, workload: Workload | None) -> Originals
 
 
 def six_digits(jobs: Chains, original: Originals) -> bool:
-    """Return whether the times of all resubmissions by rebat have at most six digits.
+    """Return whether rebat rounded times of resubmissions to six digits.
 
-    The function checks all walltimes, and the run times of successful attempts.
+    This is the case if all walltimes, and the run times of successful attempts, have at most six
+    digits. Policies with ``digits=six`` round only after interruptions: a job that is moved or
+    initialised has other times. Therefore, one resubmission with at most six digits is enough if
+    the walltime of its job has more.
     """
     rows = [
-        row
+        (attempts.get(0), row)
         for key, attempts in jobs.items()
         for row in attempts.values()
         if made_by_rebat(row, original[key]) and row.walltime_us is not None
     ]
-    return bool(rows) and all(map(_in_six_digits, rows))
+    rounded = [(first, row) for first, row in rows if _in_six_digits(row)]
+    return bool(rows) and (
+        len(rounded) == len(rows)
+        or any(
+            first is not None
+            and first.walltime_us is not None
+            and written_us(first.walltime_us) != first.walltime_us
+            for first, _ in rounded
+        )
+    )
 
 
 def _in_six_digits(row: JobRecord) -> bool:
