@@ -13,10 +13,11 @@ Batsim has sent all messages of its instant. It finds out with a *probe*: a requ
 answers at the same simulated time, after everything else that happens at this time. If the answer
 arrives with other events, or after them, it sends another probe.
 
-Submissions are held only after the simulation has had a time other than a whole second, because
-binary numbers represent whole seconds exactly. On a platform with network latency, submissions
-arrive after their time, and are not held. The answer arrives later, too. Then the instant is over,
-and only further events of an event file need a probe.
+Submissions are held only at times other than whole seconds: after a wait until a whole second,
+Batsim's clock is exact, because the rounding error is at most half a unit of the last binary digit,
+and the last digit of a whole number is even. On a platform with network latency, submissions arrive
+after their time, and are not held. The answer arrives later, too. Then the instant is over, and
+only further events of an event file need a probe.
 
 Batsim 4
     A call has a minimum delay of 10 microseconds. However, Batsim acknowledges the registration of
@@ -77,8 +78,6 @@ class WholeInstants:
         """Whether a probe is needed: events arrived that no probe follows."""
         self._down: set[int] = set()
         self._registered: set[str] = set()
-        self._fractions = False
-        """Whether the simulation has had a time other than a whole second."""
         self.n_probes = 0
 
     def __call__(self, message: e.Message) -> d.Reply:
@@ -115,11 +114,11 @@ class WholeInstants:
 
     def _can_be_split(self, events: Sequence[e.Event], now_us: int) -> bool:
         """Return whether other messages can have the same time as a message with these events."""
-        self._fractions |= now_us % US_PER_S != 0
         if _has(events, e.FileEvent):
             return True
-        more_jobs = self._fractions and not _has(events, e.NoMoreStaticJobs)
-        return more_jobs and any(
+        if now_us % US_PER_S == 0 or _has(events, e.NoMoreStaticJobs):
+            return False
+        return any(
             isinstance(event, e.JobSubmitted)
             and event.job_id not in self._registered
             and to_us(event.job.get("subtime", -1)) == now_us
