@@ -60,7 +60,7 @@ def serve(
     probes: Annotated[
         bool,
         "--probes/--no-probes",
-        "Before a decision on failures, repairs and operations, ask Batsim whether it has reported everything that happens at this time. With Batsim 4, each probe adds a rejected job of the workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports simultaneous events in several messages.",
+        "Before a decision on failures, repairs, operations, and jobs submitted at a time that is not a whole second, ask Batsim whether it has reported everything that happens at this time. With Batsim 4, each probe adds a rejected job of the workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports simultaneous events in several messages.",
     ] = True,
     timeout: Annotated[Seconds, "Stop if Batsim sends no message for this duration."] = 600.0,
     record: Annotated[
