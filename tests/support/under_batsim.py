@@ -253,7 +253,9 @@ def play(family: str, seed: int, batsim: str, protocol: int, port: int, folder: 
     table = folder / "real" / ("run_jobs.csv" if protocol == 4 else "jobs.csv")
     if told := _finding("compare", f"{table}", f"{folder}/embedded", "--allocations"):
         (folder / "difference.txt").write_text(told)
-        if protocol == 5 and not _finding("compare", f"{table}", _simulated(inputs, folder)):
+        if protocol == 5 and not _finding(
+            "compare", f"{table}", _simulated(inputs, folder), "--allocations"
+        ):
             return "equal to simulate --protocol 5, whose wake-ups are whole milliseconds"
         return "other schedule"
     options = ["--events", f"{folder}/f4.events"] if inputs.events else []
