@@ -80,6 +80,9 @@ def test_the_last_part_of_a_delay_that_fails_is_a_profile() -> None:
     profiles = to_five(WORKLOADS[0])["profiles"]
     assert profiles["fails"]["seq"] == ["fails.work", "fails.ends"]
     assert profiles["fails.work"] == {"type": "DelayProfile", "delay": 9.999999}
+    limited = Workload("w", 4, (Job("e", 1, 5, 10_000_000, "fails"),), OTHER)
+    work = to_five(limited)["profiles"]["fails.work"]
+    assert work == {"type": "DelayProfile", "delay": 9.99999900000001}
     assert profiles["fails.ends"] == {"type": "DelayProfile", "delay": 0.000001, "ret": 1}
     assert profiles["brief"]["seq"] == ["brief.ends"]
     taken = WORKLOADS[0].profiles | {"fails.ends": {"type": "delay", "delay": 1}}
@@ -217,3 +220,33 @@ def test_a_recording_keeps_bytes_that_are_no_text(tmp_path: Path) -> None:
     assert lines[1] == Frame(2, True, b'{"now": 0}')
     text = '{"seq":1,"dir":"batsim->sched","raw":"{\\"now\\": 0}"}'
     assert (tmp_path / "talk").read_text().splitlines()[1] == text
+
+
+@pytest.mark.parametrize("form", ["batsim4", "batsim5"])
+def test_names_with_the_name_of_the_workload_are_written_as_complete_ids(
+    form: str, tmp_path: Path, capsys
+) -> None:
+    """Both versions of Batsim take ``flow0`` for a complete id, and abort before they connect."""
+    jobs = (Job("flow0", 1, 0, None, "d"), Job("w0", 1, 0, None, "d"), Job("7", 1, 0, None, "d"))
+    workload = Workload("names", 4, jobs, {"d": {"type": "delay", "delay": 5}})
+    (tmp_path / "raw.json").write_text(json.dumps({
+        "nb_res": 4, "profiles": workload.profiles,
+        "jobs": [{"id": job.id, "subtime": 0, "res": 1, "profile": "d"} for job in jobs],
+    }))  # fmt: skip
+    out = tmp_path / "names.json"
+    main(["workload", "export", str(tmp_path / "raw.json"), "--format", form, "-o", str(out)])
+    assert "2 jobs of the file have complete ids (first: w0!flow0)" in capsys.readouterr().err
+    ids = [job["id"] for job in json.loads(out.read_text())["jobs"]]
+    assert ids == ["w0!flow0", "w0!w0", "7"]
+    assert [job.id for job in read_workload(out).jobs] == ["flow0", "w0", "7"]
+
+
+def test_other_ids_with_a_mark_are_refused(tmp_path: Path) -> None:
+    for name in ("w0!1", "w0!", "w0!w0!1", "w1!w0"):
+        document = {
+            "nb_res": 4, "profiles": {"d": {"type": "delay", "delay": 5}},
+            "jobs": [{"id": name, "subtime": 0, "res": 1, "profile": "d"}],
+        }  # fmt: skip
+        (tmp_path / "w.json").write_text(json.dumps(document))
+        with pytest.raises(InputError, match="contains '!'"):
+            read_workload(tmp_path / "w.json")

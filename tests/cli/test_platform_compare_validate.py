@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -262,3 +264,48 @@ def test_a_job_that_was_given_up_is_no_error(capsys) -> None:
     table.write_text("\n".join([lines[0], *(line.replace(",1,1,", ",1,0,") for line in lines[1:])]))
     assert status("validate", "out/greedy") == 1
     assert "was killed, but not resubmitted" in capsys.readouterr().out
+
+
+def moved(text: str, job: str, seconds: float = 0.00001) -> str:
+    """Return the table with a row moved in time, and all its columns computed again."""
+    row = next(row for row in csv.DictReader(io.StringIO(text)) if row["job_id"] == job)
+    submit, start, end = (
+        float(row[name]) for name in ("submission_time", "starting_time", "finish_time")
+    )
+    start, end = start + seconds, end + seconds
+    times = {
+        "starting_time": start, "finish_time": end, "waiting_time": start - submit,
+        "turnaround_time": end - submit, "stretch": (end - submit) / (end - start),
+    }  # fmt: skip
+    return edited(text, job, **{name: f"{value:.6f}" for name, value in times.items()})
+
+
+@pytest.mark.parametrize("job", ["1", "2", "3", "4", "2#1", "3#1"])
+def test_a_row_that_is_10_us_late_is_found(job: str, capsys) -> None:
+    """Batsim delays a call by at least 10 us; then a job starts late."""
+    Path("b.csv").write_text(moved(toy_csv(), job))
+    assert status("compare", "b.csv", "a.csv") == 1
+    assert status("compare", "b.csv", "a.csv", "--tolerance", "0.00002") == 0
+    inputs = ("--workload", str(TOY), "--events", str(TOY_EVENTS), "--by-rebat")
+    assert status("validate", "a.csv", *inputs) == 0
+    assert status("validate", "b.csv", *inputs) == 1
+    assert "10 us after the event that allowed it" in capsys.readouterr().out
+
+
+def test_a_row_of_a_run_has_the_times_of_the_attempt(capsys) -> None:
+    assert status("run", str(TOY), "-p", "sfsj", "--failures", str(TOY_EVENTS), "--out", "o") == 0
+    assert status("validate", "o") == 0
+    table = Path("o/sfsj/jobs.csv")
+    table.write_text(moved(table.read_text(), "3#1", 0.5))
+    assert status("validate", "o") == 1
+    assert "in rebat_attempts" in capsys.readouterr().out
+
+
+def test_the_number_of_attempts_can_be_stated(capsys) -> None:
+    """Batsim's output does not contain ``rebat serve --max-attempts``."""
+    law = ("--mtbf", "1h", "--downtime", "10min", "--max-attempts", "1", "--out", "out")
+    assert status("run", "mira-like-june-2017", "-p", "greedy", *law) == 0
+    table = Path("out/greedy/jobs.csv").rename("alone.csv")
+    assert status("validate", str(table), "--by-rebat", "--resubmits") == 1
+    assert status("validate", str(table), "--by-rebat", "--resubmits", "--max-attempts", "1") == 0
+    assert status("validate", str(table), "--by-rebat", "--resubmits", "--max-attempts", "2") == 1

@@ -99,6 +99,7 @@ def test_a_reply_that_batsim_cannot_read_is_refused(event: str, told: str) -> No
 
 
 OTHERS = {
+    e.FileEvent,
     e.Notified,
     d.PeriodicCall,
     d.StopCall,
@@ -106,12 +107,13 @@ OTHERS = {
     d.ChangePowerState,
     d.SwitchNodes,
 }
-"""Notifications of any other type, and the decisions that only Batsim 5 has."""
+"""Base classes, notifications of any other type, and the decisions that only Batsim 5 has."""
 
 
 @pytest.mark.parametrize(("base", "rows"), [(e.Event, EVENTS), (d.Decision, DECISIONS)])
 def test_every_event_and_decision_is_declared(base, rows) -> None:
-    ours = {kind for kind in base.__subclasses__() if kind.__module__ == base.__module__}
+    kinds = {*base.__subclasses__(), *e.FileEvent.__subclasses__()}
+    ours = {kind for kind in kinds if kind.__module__ == base.__module__}
     assert ours - OTHERS == set(rows.by_class)
 
 

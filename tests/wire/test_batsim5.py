@@ -181,10 +181,10 @@ EVENTS = [
         },
     ),
     e.CallRequested(at_us=7, name="c", last=True),
-    e.NodesFailed(at_us=7, nodes=NodeSet.of([1, 3])),
+    e.NodesFailed(at_us=7, line="ee0!1", nodes=NodeSet.of([1, 3])),
     e.NodesRejuvenated(at_us=7, nodes=NodeSet.of([2])),
     e.Notified(at_us=7, kind="drain", data={"type": "drain", "nodes": "0-3"}),
-    e.Notified(at_us=7, kind="generic", data=TEXT),
+    e.Notified(at_us=7, line="ee0!3", kind="generic", data=TEXT),
     e.Notified(at_us=7, kind="NewEvent", data={"event_type": "NewEvent", "field": 1}),
     e.NoMoreStaticJobs(at_us=7),
     e.NoMoreExternalEvents(at_us=7),
@@ -302,7 +302,7 @@ def test_external_events_happen_at_the_time_of_their_message() -> None:
         },
     }
     (failed,) = decode_message(json.dumps({"now": 4.0, "events": [event]}).encode()).events
-    assert failed == e.NodesFailed(at_us=4_000_000, nodes=NodeSet.of([0, 1, 3]))
+    assert failed == e.NodesFailed(at_us=4_000_000, line="ee0!0", nodes=NodeSet.of([0, 1, 3]))
 
 
 def test_a_submission_a_hair_after_now_and_a_clock_a_hair_below_zero() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rebat.core import events as e
-from rebat.core.decisions import FinishRegistration, RejectJob, Reply
+from rebat.core.decisions import FinishRegistration, RegisterJob, RejectJob, Reply
 from rebat.core.errors import BatsimAbort
 from rebat.core.events import Message
 from rebat.core.nodes import NodeSet
@@ -136,11 +136,79 @@ def test_the_probe_of_batsim_5_is_two_calls() -> None:
     instants = WholeInstants(session.handle, protocol=5)
     instants(begins(dynamic=False, acknowledged=False))
     asked = instants(Message(1234, (FAILURE,))).decisions
-    assert [decision.when_us for decision in asked] == [1000, 1000]
+    assert [decision.when_us for decision in asked] == [0, 0]
     assert instants(Message(1234, (OTHER, call()))) == Reply(1234)
     assert kinds(instants(Message(1234, (call(),)))) == ["CallMeLater"] * 2
     assert instants(Message(1234, (call(2), call(2)))) == Reply(1234)
     assert session.heard[1:] == [Message(1234, (FAILURE, OTHER))]
+
+
+@pytest.mark.parametrize(
+    ("now_us", "asked_us"), [(0, 0), (999, 0), (1000, 0), (110_000_000, 109_999_000)]
+)
+def test_the_calls_of_a_probe_are_in_the_past_of_a_clock_that_is_slightly_early(
+    now_us, asked_us
+) -> None:
+    """Batsim 5 waits at least 10 us for a call that its clock has not reached: 110 - 1e-14 s."""
+    instants = WholeInstants(Session().handle, protocol=5)
+    instants(begins())
+    asked = instants(Message(now_us, (FAILURE,))).decisions
+    assert [decision.when_us for decision in asked] == [asked_us, asked_us]
+
+
+def failure_of(line: str, node: int) -> e.Event:
+    return e.NodesFailed(at_us=5, line=line, nodes=NodeSet.of([node]))
+
+
+def test_failures_of_an_instant_have_the_order_of_their_lines() -> None:
+    """Lines are numbers: 10 follows 9. Events of other kinds keep their places."""
+    session = Session()
+    instants = WholeInstants(session.handle, protocol=5)
+    instants(begins())
+    tenth, ninth, other = map(failure_of, ("ee0!10", "ee0!9", "ee1!0"), (3, 2, 1))
+    end = e.NoMoreExternalEvents(at_us=5)
+    instants(Message(5, (other, tenth)))
+    instants(Message(5, (end, ninth, call(), call())))
+    instants(Message(5, (call(2), call(2))))
+    assert session.heard[1:] == [Message(5, (ninth, tenth, end, other))]
+
+
+def submitted(name: str, at_us: int, subtime: float) -> Message:
+    fields = {"id": name, "subtime": subtime, "res": 1, "profile": "d"}
+    return Message(at_us, (e.JobSubmitted(at_us=at_us, job_id=name, job=fields),))
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_submissions_of_a_fractional_time_are_held(protocol) -> None:
+    """Batsim reports two jobs of 0.045 s in two messages: its clock is slightly early."""
+    session = Session()
+    instants = WholeInstants(session.handle, protocol=protocol)
+    instants(begins())
+    first, second = submitted("w0!19", 45_000, 0.045), submitted("w0!22", 45_000, 0.045)
+    assert kinds(instants(first)) == (PROBE if protocol == 4 else ["CallMeLater"] * 2)
+    answers = (acknowledgement(),) if protocol == 4 else (call(), call())
+    instants(Message(45_000, (*second.events, *answers)))
+    answers = (acknowledgement(2),) if protocol == 4 else (call(2), call(2))
+    instants(Message(45_000, answers))
+    assert session.heard[1:] == [Message(45_000, (*first.events, *second.events))]
+
+
+def test_submissions_that_no_other_message_can_follow_are_forwarded() -> None:
+    """Times are whole; the job is the last; the platform has latency; rebat registered it."""
+    again = RegisterJob(at_us=1_500_000, job_id="w0!1#1", job={"id": "w0!1#1"})
+    last = e.NoMoreStaticJobs(at_us=2_500_000)
+    for message in (
+        submitted("w0!1", 7_000_000, 7),
+        Message(2_500_000, (*submitted("w0!1", 2_500_000, 2.5).events, last)),
+        submitted("w0!1", 2_500_015, 2.5),
+        submitted("w0!1#1", 1_500_000, 1.5),
+    ):
+        session = Session(again)
+        instants = WholeInstants(session.handle)
+        instants(begins())
+        instants(message)
+        assert session.heard[1:] == [message]
+        assert instants.n_probes == 0
 
 
 @pytest.mark.parametrize(

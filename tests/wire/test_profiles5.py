@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rebat.core.batsim5 import ENDING_US, FAILS
-from rebat.core.decisions import RegisterProfile, RejectJob
+from rebat.core.batsim5 import ENDING_US, FAILS, as_sequence
+from rebat.core.decisions import RegisterJob, RegisterProfile, RejectJob
 from rebat.core.units import to_us
 from rebat.models.checkpoint import Checkpointing
 from rebat.wire.batsim5 import decode_reply
@@ -52,6 +52,36 @@ def test_a_delay_that_fails_is_as_long_as_a_delay_and_its_last_part_fails(checkp
     *others, last = sequence.profile["seq"]
     assert last == "1:d.end" and "ret" not in sequence.profile
     assert sum(to_us(delays[name]) for name in others) + ENDING_US == to_us(197)
+
+
+@pytest.mark.parametrize("checkpoints", [{}, FIELDS])
+@pytest.mark.parametrize("fails", [{}, {"ret": 1, FAILS: ["1:d", "1:d.end"]}])
+def test_a_delay_as_long_as_its_walltime_is_ended_by_the_walltime(checkpoints, fails) -> None:
+    """Parts of 0.1, 0.1 and 0.1 s end before a walltime of 0.3 s in Batsim's arithmetic."""
+    profile = {"type": "delay", "delay": 197.3, **fails, **checkpoints}
+    job = {"id": "w0!1#1", "res": 1, "profile": "1#1:d", "walltime": 197.3}
+    first, _ = with_sequences(
+        (
+            RegisterProfile(at_us=5, workload="w0", name="1#1:d", profile=profile),
+            RegisterJob(at_us=5, job_id="w0!1#1", job=job),
+        )
+    )
+    assert first.profile == {"type": "delay", "delay": 197.3, **checkpoints}
+
+
+@given(st.integers(1, 10**13))
+@example(4_000_000)
+def test_the_work_of_a_failing_delay_leaves_at_most_its_last_part_of_the_walltime(us) -> None:
+    profile = {"type": "delay", "delay": us / 1e6, "ret": 1}
+    parts = as_sequence("d", profile, limited=True)
+    left_s = us / 1e6
+    *work, last = (parts[name]["delay"] for name in parts["d"]["seq"])
+    for length_s in work:  # as in do_delay_task of Batsim 5
+        assert len(repr(length_s).replace(".", "").lstrip("0")) <= 15 or "e" in repr(length_s)
+        assert length_s < left_s
+        left_s -= length_s
+    assert not last < left_s
+    assert sum(map(to_us, (*work, last))) == us
 
 
 def test_other_profiles_stay_as_they_are() -> None:

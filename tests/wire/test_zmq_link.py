@@ -97,6 +97,14 @@ def test_the_next_peer_may_come_back() -> None:
     assert len(lines) == 1
 
 
+def test_a_batsim_that_ends_before_it_connects_is_reported_once() -> None:
+    """Batsim 4 aborts before it connects, for example if the folder of its option -e is missing."""
+    error, lines = served(lambda endpoint: None, timeout_s=1.2)
+    assert "no message from the simulator before the timeout" in error
+    assert len(lines) == 1
+    assert lines[0].startswith("no peer has connected. If Batsim was started, it has ended")
+
+
 @pytest.mark.slow
 def test_port_scans_do_not_end_the_wait() -> None:
     def visits(endpoint: str) -> None:

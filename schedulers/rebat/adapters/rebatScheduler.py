@@ -19,6 +19,7 @@ from rebat.core import events as e
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.policies.options import parse_options
+from rebat.runs.staging import on_machine_of
 from rebat.wire.conversation import check_workloads, session_for
 from rebat.wire.instants import WholeInstants
 
@@ -45,8 +46,6 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         options = dict(self.options) | parse_options(
             config.get("sched-config") or "", "Batsim's --sched-cfg"
         )
-        self._session = session_for(str(options.pop("policy", "baseline")), options)
-        self._handle = WholeInstants(self._session.handle)
         began = e.SimulationBegan(
             at_us=0,
             n_nodes=self.bs.nb_compute_resources,
@@ -55,6 +54,9 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
             workloads=self.bs.workloads,
         )
         check_workloads(began)
+        policy = str(options.pop("policy", "baseline"))
+        self._session = session_for(policy, options, adapt=on_machine_of(began))
+        self._handle = WholeInstants(self._session.handle)
         self._events.append(began)
 
     def onJobSubmission(self, job: Any) -> None:

@@ -26,6 +26,7 @@ from rebat.records.judge import MARK, is_finding
 from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
 from rebat.sim.choose import covers, how_of, ready
+from rebat.workloads.batsim_json import NAME, mistakable
 from rebat.workloads.machine import partitions_in_use, stated_partitions
 
 OFFSET_S = 60.0
@@ -53,6 +54,16 @@ class Remark(NamedTuple):
     kind: str
     """``note``, ``warning``, or ``check``: a finding about the record."""
     text: str
+
+
+def of_names(workload: Workload) -> Iterator[Remark]:
+    """Yield a note if Batsim would take ids of jobs for complete ids."""
+    if ids := mistakable(Jobs.of(workload.jobs)):
+        yield Remark(
+            "note",
+            f"{counted(len(ids), 'job')} of the file have complete ids (first: {NAME}!{ids[0]}), "
+            f"because Batsim aborts if an id contains {NAME}; its output has the id {ids[0]}",
+        )
 
 
 def of_input(workload: Workload, options: ScenarioOptions, n_nodes: int) -> Iterator[Remark]:

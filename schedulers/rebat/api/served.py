@@ -11,13 +11,14 @@ from rebat.api.result import Result
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.engine.jobs import ended_jobs
+from rebat.policies.options import COUNTS
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.single import PolicyRuns, RunResult, layout_of
 from rebat.session.session import Session
 
 
-def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node: int) -> Result:
+def served(policies: Sequence[str], sessions: Sequence[Session]) -> Result:
     """Compare the simulations of several policies (one each) from their completed sessions."""
     facts = [_facts(session) for session in sessions]
     for policy, fact in zip(policies, facts, strict=True):
@@ -28,14 +29,15 @@ def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node:
                 f"{first_files} on {first_nodes} nodes"
             )
             raise InputError(problem, expected="the same workload and machine for all policies")
-    runs = [
-        _run(policy, session, cores_per_node)
-        for policy, session in zip(policies, sessions, strict=True)
-    ]
+    runs = [_run(policy, session) for policy, session in zip(policies, sessions, strict=True)]
     file, n_nodes = facts[0]
     provenance: dict[str, Any] = {
         "workload": {"file": file},
-        "options": {"nodes": n_nodes, "cores_per_node": cores_per_node, "served": True},
+        "options": {
+            "nodes": n_nodes,
+            **{name: getattr(sessions[0].options, name) for name in COUNTS},
+            "served": True,
+        },
     }
     return Result.of_runs(PolicyRuns(runs, {}, [()] * len(runs)), 0, provenance)
 
@@ -47,10 +49,10 @@ def _facts(session: Session) -> tuple[str, int]:
     return ", ".join(Path(path).name for path in began.workloads.values()), began.n_nodes
 
 
-def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
+def _run(policy: str, session: Session) -> RunResult:
     """Return the run that a session recorded, without jobs.csv (Batsim writes this file)."""
     _, n_nodes = _facts(session)
-    layout = Layout(cores_per_node=cores_per_node)
+    layout = Layout(cores_per_node=session.options.cores_per_node)
     chosen = scheduler(policy)
     if isinstance(chosen, Preset):
         layout = layout_of(chosen, Workload("served", n_nodes, (), {}), n_nodes, layout)

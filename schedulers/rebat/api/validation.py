@@ -47,7 +47,7 @@ def _completed(reference: Reference, folder: Path) -> Reference:
         by_rebat = False
     elif table_in(folder, "rebat_jobs").is_file():
         by_rebat = True
-    queued_us, ended_us = _attempts(folder)
+    queued_us, ended_us, spans_us = _attempts(folder)
     return msgspec.structs.replace(
         reference,
         resubmits=by_rebat if reference.resubmits is None else reference.resubmits,
@@ -55,22 +55,28 @@ def _completed(reference: Reference, folder: Path) -> Reference:
         six_digits=_six_digits(folder) if reference.six_digits is None else reference.six_digits,
         ended_us=ended_us,
         queued_us=queued_us,
+        spans_us=spans_us,
         hung_us=_hung_us(folder),
         given_up=_given_up(folder),
     )
 
 
-def _attempts(folder: Path) -> tuple[dict[str, int], dict[str, int]]:
-    """Return when each attempt was queued, and when rebat ended each job without an end (us)."""
+def _attempts(folder: Path) -> tuple[dict[str, int], dict[str, int], dict[str, tuple[int, int]]]:
+    """Return when each attempt was queued, when rebat ended each job without an end, and the start
+    and end of each attempt (us)."""
     path = table_in(folder, "rebat_attempts")
     if not path.is_file():
-        return {}, {}
-    rows = Rows(path, ("job_id", "attempt", "queued_time", "finish_time", "cause"))
+        return {}, {}, {}
+    columns = ("job_id", "attempt", "queued_time", "start_time", "finish_time", "cause")
+    rows = Rows(path, columns)
     queued_us = rows.times("queued_time").tolist()
+    start_us = rows.times("start_time", empty=-1).tolist()
     end_us = rows.times("finish_time", empty=0).tolist()
     ends = zip(rows.names("job_id"), end_us, rows.texts("cause"), strict=True)
     ended_us = {job: us for job, us, cause in ends if cause == Cause.HORIZON}
-    return dict(zip(_ids(rows), queued_us, strict=True)), ended_us
+    ids = _ids(rows)
+    spans_us = dict(zip(ids, zip(start_us, end_us, strict=True), strict=True))
+    return dict(zip(ids, queued_us, strict=True)), ended_us, spans_us
 
 
 def _hung_us(folder: Path) -> dict[str, int]:

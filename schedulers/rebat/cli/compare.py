@@ -63,7 +63,7 @@ def compare(
     tolerance: Annotated[
         Annotated[float, Meta(ge=0)],
         "Times that differ by at most this number of seconds count as equal.",
-    ] = 0.001,
+    ] = 0.0,
     allocations: Annotated[bool, "Also compare the nodes of each job."] = False,
     out: Annotated[
         Folder | None, "Folder in which differences.csv and the figure differences are written."

@@ -199,6 +199,10 @@ def _corrections_in(
 
 
 def _print_import(imported: Workload, out: Path) -> None:
+    from rebat.api.remarks import of_names
+    from rebat.console.output import print_remarks
+
+    print_remarks(of_names(imported))
     for note in imported.notes:
         click.echo(f"  {note}")
     click.echo(f"{out}: {counted(len(imported.jobs), 'job')}, {counted(imported.n_nodes, 'node')}")

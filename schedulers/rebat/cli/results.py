@@ -59,6 +59,10 @@ def validate(
         "--by-rebat/--by-other",
         "Whether rebat was the scheduler. If it was, the profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if the profile of a resubmission has a name that rebat creates).",
     ] = None,
+    max_attempts: Annotated[
+        Count | None,
+        "Number of attempts after which the scheduler gives up a job (default: as in the summary next to JOBS, otherwise no limit).",
+    ] = None,
     digits: Annotated[
         Literal["all", "six"] | None,
         "Digits of the numbers in resubmitted jobs: all, or six significant digits as the policies authors-* write them (default: detected from the summary next to JOBS, or from the rows of JOBS).",
@@ -105,6 +109,7 @@ def validate(
         resubmits=resubmits,
         six_digits=digits == "six" if digits else None,
         by_rebat=by_rebat,
+        max_attempts=max_attempts,
     )
     validation = validate_files(jobs, reference)
     table, findings, hint = validation.table, validation.findings, _hint(validation)

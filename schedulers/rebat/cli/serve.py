@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rebat.cli.command import command, group
+from rebat.cli.command import command, group, used_options
 from rebat.cli.main import HungUp, Interrupted, Terminated
 from rebat.cli.options import File, Folder, ForceFolder, Json, Protocol, print_json
 from rebat.core.declared import Count, Seconds, extra
 from rebat.core.errors import InputError, RebatError
 from rebat.core.formatting import counted
+from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
@@ -53,10 +54,13 @@ def serve(
     cores_per_node: Annotated[
         Count, "Treat Batsim's hosts as cores and group every N consecutive hosts into one node."
     ] = 1,
+    max_attempts: Annotated[
+        Count, "Number of interruptions by failures after which a job ends as failed."
+    ] = MAX_ATTEMPTS,
     probes: Annotated[
         bool,
         "--probes/--no-probes",
-        "Before a decision on failures, repairs and operations, ask Batsim whether it has reported everything that happens at this time. With Batsim 4, each probe adds a rejected job of the workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports simultaneous events in several messages.",
+        "Before a decision on failures, repairs, operations, and jobs submitted at a time that is not a whole second, ask Batsim whether it has reported everything that happens at this time. With Batsim 4, each probe adds a rejected job of the workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports simultaneous events in several messages.",
     ] = True,
     timeout: Annotated[Seconds, "Stop if Batsim sends no message for this duration."] = 600.0,
     record: Annotated[
@@ -103,8 +107,10 @@ def serve(
     from rebat.runs.single import folders_of
 
     options = parse_options("{}" if options_json is None else options_json, "--options")
-    if cores_per_node > 1:
-        options["cores_per_node"] = cores_per_node
+    used = used_options()
+    for name, count in (("cores_per_node", cores_per_node), ("max_attempts", max_attempts)):
+        if name in used:
+            options[name] = count
     _check(policies, options)
     for name, value in (("--force", force), ("--json", as_json)):
         if value and out is None:
@@ -122,7 +128,7 @@ def serve(
             )
         if folder is None or out is None:
             return
-        result = _write(policies, sessions, cores_per_node, folder)
+        result = _write(policies, sessions, folder)
     saved = f"the results are in {out}"
     if as_json:
         print_json(comparison_record(result, (), out), saved)
@@ -217,6 +223,7 @@ def _conversation(
 ) -> Conversation:
     """Return a conversation whose session uses these options and those that Batsim sends."""
     from rebat.policies.options import parse_options
+    from rebat.runs.staging import on_machine_of
     from rebat.wire.conversation import Conversation, session_for
 
     def make(config: str) -> Session:
@@ -226,19 +233,19 @@ def _conversation(
             if config and not config.lstrip().startswith("{"):
                 log(f"warning: {where} is not a JSON object of options and has no effect")
                 config = ""
-        return session_for(policy, options | parse_options(config, where))
+        chosen = options | parse_options(config, where)
+        assert conversation.began is not None
+        return session_for(policy, chosen, adapt=on_machine_of(conversation.began))
 
     conversation = Conversation(make, probes=probes, protocol=protocol)
     return conversation
 
 
-def _write(
-    policies: tuple[str, ...], sessions: list[Session], cores_per_node: int, folder: Path
-) -> Result:
+def _write(policies: tuple[str, ...], sessions: list[Session], folder: Path) -> Result:
     """Write the results of all sessions, the comparison and its page."""
     from rebat.api.served import served
 
-    result = served(policies, sessions, cores_per_node)
+    result = served(policies, sessions)
     result.write_into(folder)
     result.to_html(folder / "report.html")
     return result

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,15 +117,19 @@ def simulate(*, options: SimulateOptions) -> None:
       rebat serve --policy sfsj
       rebat simulate --protocol 5 -w workload.json --ee failures.events -e out/
     """
-    for path in _simulate5(options) if options.protocol == 5 else _simulate4(options):
-        if not options.quiet:
+    (_simulate5 if options.protocol == 5 else _simulate4)(options)
+
+
+def _report(paths: list[Path], options: SimulateOptions) -> None:
+    if not options.quiet:
+        for path in paths:
             click.echo(f"wrote {path}")
 
 
-def _simulate4(options: SimulateOptions) -> list[Path]:
-    """Simulate as Batsim 4 does, and return the written files."""
+def _simulate4(options: SimulateOptions) -> None:
+    """Simulate as Batsim 4 does, and write the files, also if the simulation cannot continue."""
     from rebat.engine.engine import Engine
-    from rebat.models.failures.events import EventFile, read_event_file
+    from rebat.models.failures.events import EventFile, machine_events_in, read_event_file
     from rebat.runs.single import write_batsim_files
     from rebat.wire.conversation import run_remote
     from rebat.workloads.load import load_workload
@@ -154,16 +157,19 @@ def _simulate4(options: SimulateOptions) -> list[Path]:
         operations=files[1].events,
         options=engine_options,
     )
+    outages = machine_events_in(file.events for file in files)
+    prefix = options.export or "out"
     with _connected([jobs], options) as (ask, on_progress):
-        run_remote(engine, ask, on_progress)
-    machine_events = [event for file in files for event in file.machine_events]
-    return write_batsim_files(
-        options.export or "out", engine, sorted(machine_events, key=attrgetter("at_us"))
-    )
+        try:
+            run_remote(engine, ask, on_progress)
+        except Deadlock:
+            _report(write_batsim_files(prefix, engine, outages), options)
+            raise
+    _report(write_batsim_files(prefix, engine, outages), options)
 
 
-def _simulate5(options: SimulateOptions) -> list[Path]:
-    """Simulate as Batsim 5 does, and return the written files."""
+def _simulate5(options: SimulateOptions) -> None:
+    """Simulate as Batsim 5 does, and write the files, also if the simulation cannot continue."""
     from rebat.engine.batsim5 import Engine5
     from rebat.models.failures.events import machine_events_in, read_event_file, read_texts
     from rebat.runs.single import write_batsim5_files
@@ -203,9 +209,9 @@ def _simulate5(options: SimulateOptions) -> list[Path]:
         try:
             run_remote(engine, ask, on_progress)
         except Deadlock:
-            write_batsim5_files(prefix, engine, outages, schedule=False)
+            _report(write_batsim5_files(prefix, engine, outages, schedule=False), options)
             raise
-    return write_batsim5_files(prefix, engine, outages)
+    _report(write_batsim5_files(prefix, engine, outages), options)
 
 
 def _engine_options(options: SimulateOptions, **more: Any) -> EngineOptions:
@@ -228,19 +234,16 @@ def _engine_options(options: SimulateOptions, **more: Any) -> EngineOptions:
 
 
 def _n_nodes(options: SimulateOptions, jobs: list[Workload], facts: PlatformFacts | None) -> int:
-    """Return the number of hosts. Warn if the platform and the workload have different numbers."""
+    """Return the number of hosts. Warn if the machine and the workload have different numbers."""
     from rebat.wire.conversation import other_machine
 
-    if options.nodes:
-        return int(options.nodes)
-    expected = max(workload.n_nodes for workload in jobs)
-    if facts is None:
-        return expected
-    n_hosts = facts.n_hosts
-    if n_hosts != expected:
-        text = other_machine(n_hosts, jobs[0].name, expected)
+    largest = max(jobs, key=lambda workload: workload.n_nodes)
+    n_hosts = options.nodes or (facts.n_hosts if facts else largest.n_nodes)
+    if n_hosts != largest.n_nodes:
+        machine = "machine" if options.nodes else "platform"
+        text = other_machine(n_hosts, largest.name, largest.n_nodes, machine)
         click.echo(f"rebat: warning: {text}", err=True)
-    return n_hosts
+    return int(n_hosts)
 
 
 @contextmanager
@@ -249,13 +252,16 @@ def _connected(
 ) -> Iterator[tuple[Callable[[bytes], bytes], Any]]:
     """Yield the scheduler and the progress bar."""
     from rebat.console.progress import compiling_notice, simulation_bar
+    from rebat.models.node_pool import compile_kernels
     from rebat.wire.zmq_link import connect as connect_zmq
 
     n_jobs = sum(len(workload.jobs) for workload in jobs)
     bar = nullcontext() if options.quiet else simulation_bar(jobs[0].name, n_jobs)
     link = connect_zmq(options.connect, timeout_s=options.timeout)
-    with compiling_notice(), link as ask, bar as on_progress:
-        yield ask, on_progress
+    with compiling_notice():
+        compile_kernels()  # before the scheduler waits for a message
+        with link as ask, bar as on_progress:
+            yield ask, on_progress
 
 
 def _platform(path: Path | None) -> PlatformFacts | None:

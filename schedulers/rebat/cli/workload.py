@@ -161,7 +161,8 @@ def prepare(
     import msgspec
 
     from rebat.api.checks import check_options
-    from rebat.api.remarks import of_checkpoints
+    from rebat.api.remarks import of_checkpoints, of_names
+    from rebat.console.output import print_remarks
     from rebat.models.checkpoint import without_checkpoints
     from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.staging import has_checkpoints, prepared
@@ -192,6 +193,7 @@ def prepare(
         out,
     )
     click.echo(f"{out}: {counted(len(with_additions.jobs), 'job')}, {counted(n_nodes, 'node')}")
+    print_remarks(of_names(with_additions))
 
 
 def _in_words(scenario: ScenarioOptions) -> str:
@@ -256,6 +258,8 @@ def export(
       rebat workload export jobs.json.gz --format batsim5 -o jobs5.json
       rebat workload export out/june/sfsj --workload june.json.gz -o sfsj.swf
     """
+    from rebat.api.remarks import of_names
+    from rebat.console.output import print_remarks
     from rebat.workloads.batsim5_json import to_five
     from rebat.workloads.batsim_json import write_document, write_workload
     from rebat.workloads.load import load_workload, save_workload
@@ -281,6 +285,8 @@ def export(
     else:
         write_document(to_five(loaded, name or "w0"), out)
     click.echo(f"{out}: {counted(len(loaded.jobs), 'job')}, {form}")
+    if form.startswith("batsim"):
+        print_remarks(of_names(loaded))
 
 
 _ENDINGS = {"swf": ".swf", "batsim4": ".json", "batsim5": ".json", "parquet": ".parquet"}

@@ -14,7 +14,7 @@ import msgspec
 
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import batsim_number
-from rebat.core.units import to_us
+from rebat.core.units import to_s, to_us
 
 STRATEGY = "generation_strategy"
 EXTRA = "extra_data"
@@ -93,19 +93,24 @@ ENDING_US = 1
 """Length (us) of the part of a delay that fails."""
 
 
-def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def as_sequence(
+    name: str, profile: dict[str, Any], limited: bool = False
+) -> dict[str, dict[str, Any]]:
     """Return a profile by its name. If it is a delay that fails, it becomes a sequence.
 
     Batsim 5 neither reports that a profile of a workload file fails, nor accepts a new profile that
     fails. However, it accepts a new sequence that ends with a profile of the workload file.
     Therefore, the last microsecond of the delay, which fails, is a profile of its own.
+
+    If ``limited`` is set, a job with this profile has a walltime of the same length.
     """
     if profile.get("type") != "delay" or not profile.get("ret"):
         return {name: profile}
     others = {key: value for key, value in profile.items() if key not in ("type", "delay", "ret")}
     fails = {"delay": profile["delay"], "ret": profile["ret"]}
     work_us = to_us(profile["delay"]) - ENDING_US
-    parts = {f"{name}.work": {"type": "delay", "delay": batsim_number(work_us)}} if work_us else {}
+    work_s = _limited_s(work_us) if limited else batsim_number(work_us)
+    parts = {f"{name}.work": {"type": "delay", "delay": work_s}} if work_us else {}
     parts[f"{name}.ends"] = {
         "type": "delay",
         "delay": batsim_number(ENDING_US),
@@ -113,6 +118,23 @@ def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]
     }
     whole = {"type": "composed", "repeat": 1, "seq": [*parts], FAILS: fails, **others}
     return {**parts, name: whole}
+
+
+DIGITS = 15
+"""Number of decimal digits that every binary number of 64 bits can represent."""
+
+
+def _limited_s(work_us: int) -> float:
+    """Return the length (s) of the part before the end if the walltime must end the last part.
+
+    Batsim 5 subtracts this part from the walltime. The rounded difference must not exceed the
+    length of the last part. Otherwise, the last part ends, and the job fails. Therefore, this part
+    is longer by one unit of the 15th digit, which is more than the rounding error. Batsim reads
+    numbers with more digits inexactly.
+    """
+    work_s = to_s(work_us)
+    decimals = DIGITS - len(str(int(work_s)))
+    return round(work_s + 10.0**-decimals, decimals)
 
 
 def as_delay(profile: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +162,18 @@ def complete(name: str, workload: str) -> str:
     ('w0!d10', 'w1!d10')
     """
     return name if "!" in name else f"{workload}!{name}"
+
+
+def unmistakable(name: str, workload: str) -> str:
+    """Return a name as Batsim must read it from the file of a workload.
+
+    Batsim takes a name that contains the name of the workload for a complete id. Therefore, this
+    name is written as a complete id.
+
+    >>> unmistakable("7", "w0"), unmistakable("flow0", "w0")
+    ('7', 'w0!flow0')
+    """
+    return f"{workload}!{name}" if workload in name else name
 
 
 def local(name: str, workload: str) -> str:

@@ -67,7 +67,14 @@ class CallRequested(Event, frozen=True):
     """Whether this is the last message of a periodic call."""
 
 
-class NodesFailed(Event, frozen=True):
+class FileEvent(Event, frozen=True, kw_only=True, gc=False):
+    """An event that can be a line of an event file."""
+
+    line: str = ""
+    """Batsim 5's id of the line, like ``ee0!3``, or empty if the simulator does not state it."""
+
+
+class NodesFailed(FileEvent, frozen=True):
     """Nodes became unavailable. Their jobs continue unless the scheduler kills them."""
 
     nodes: NodeSet
@@ -75,7 +82,7 @@ class NodesFailed(Event, frozen=True):
     """Cause of the failure, if the simulator states it. Batsim does not state it."""
 
 
-class NodesRejuvenated(Event, frozen=True):
+class NodesRejuvenated(FileEvent, frozen=True):
     """Nodes became available again."""
 
     nodes: NodeSet
@@ -89,7 +96,7 @@ class NoMoreExternalEvents(Event, frozen=True):
     """All events of the external event files have occurred."""
 
 
-class Notified(Event, frozen=True):
+class Notified(FileEvent, frozen=True):
     """Any other notification or event, in its original form."""
 
     kind: str

@@ -113,9 +113,9 @@ def _alone_us(name: str, profile: dict[str, Any], speed_flops: float | None) -> 
     if length_us is not None:
         return length_us
     raise InputError(
-        f"profile {name!r} of type {profile.get('type')!r} needs a network model: "
-        "run it with Batsim",
-        expected="delay, composed of delays, or parallel_homogeneous without communication",
+        f"profile {name!r} of type {profile.get('type')!r} needs a network model",
+        expected="delay, composed of delays, or parallel_homogeneous without communication; "
+        "or a run with Batsim (rebat serve)",
     )
 
 

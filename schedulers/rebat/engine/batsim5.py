@@ -53,6 +53,7 @@ class Engine5(Engine):
     """
 
     protocol = 5
+    finishes = "FinishRegistrationEvent"
 
     def __init__(
         self,

@@ -125,6 +125,8 @@ class Engine:
     """
 
     protocol = 4
+    finishes = "NOTIFY with the type registration_finished"
+    """The decision with which a scheduler ends the registration of jobs."""
     """The major version of Batsim that the engine replaces."""
 
     def __init__(
@@ -232,8 +234,7 @@ class Engine:
                 if self._over():
                     break
                 if self._stuck():
-                    rule = "no event is left, but jobs still wait"
-                    raise self._abort(rule, self._left(), Deadlock)
+                    raise self._abort(*self._why_stuck(), Deadlock)
                 self._advance(self._heap[0][0], self.options.split_instants)
                 if not self._outbox:
                     continue
@@ -302,6 +303,13 @@ class Engine:
         endless = sum(file.left and not file.ends for file in self._files)
         only_failures = len(self._heap) == endless
         return only_failures and not self._running and not self._pool.n_down
+
+    def _why_stuck(self) -> tuple[str, str]:
+        """Return why the simulation cannot end, and a description of what is left."""
+        if self._registration_open and not self._unfinished:
+            rule = f"all jobs have ended, but the scheduler did not send {self.finishes}"
+            return rule, "the simulator waits for further jobs"
+        return "no event is left, but jobs still wait", self._left()
 
     def _left(self) -> str:
         """Describe the jobs that wait, for an error message."""

@@ -89,3 +89,14 @@ class NodePool:
                 if self.owner[node] == FREE:
                     self.n_free += 1
                     self._free[node // BLOCK] += 1
+
+
+def compile_kernels() -> None:
+    """Compile the kernels with which nodes are taken and released, or load them from the cache.
+
+    Some schedulers wait only 2 s for a message of the simulator.
+    """
+    nodes = NodeSet.parse("0")
+    machine = NodePool(1)
+    machine.take(nodes, 0)
+    machine.release(nodes)

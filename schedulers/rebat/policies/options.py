@@ -23,6 +23,10 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 """Options of checkpointing and their defaults, in seconds (section 5.2 of Du et al. 2024)."""
 
 
+COUNTS = ("cores_per_node", "max_attempts")
+"""Options of a session that are options of a scenario, and not of a policy: whole numbers."""
+
+
 def parse_options(text: str, where: str) -> dict[str, Any]:
     """Return the options in a JSON object. For an empty text, return an empty dict."""
     if not text.strip():
@@ -48,24 +52,26 @@ class Configured(msgspec.Struct, frozen=True):
     session: SessionOptions
 
 
-def configure(policy: str, options: Mapping[str, Any]) -> Configured:
+Adapt = Callable[[Preset, int], Preset]
+"""Function that adapts a preset to the machine, given the number of cores per node."""
+
+
+def configure(policy: str, options: Mapping[str, Any], adapt: Adapt | None = None) -> Configured:
     """Return the scheduler with this name and these options.
 
-    The option ``policy`` overrides the name.
+    The option ``policy`` overrides the name. ``adapt`` adapts a preset to the machine.
     """
     remaining = dict(options)
     name = str(remaining.pop("policy", policy))
-    cores = remaining.pop("cores_per_node", 1)
-    if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
-        raise InputError(
-            f"option cores_per_node is {cores!r}", expected="a whole number of at least 1"
-        )
+    counts = {key: _count(key, remaining.pop(key)) for key in COUNTS if key in remaining}
     checkpoint = {key: remaining.pop(key, default) for key, default in _CHECKPOINT.items()}
     chosen = scheduler(name)
     make, session = chosen.make, chosen.session
     if isinstance(chosen, Preset):
-        point = changed(chosen.point, remaining)
-        make, session = point.policy, point.session
+        chosen = msgspec.structs.replace(chosen, point=changed(chosen.point, remaining))
+        if adapt:
+            chosen = adapt(chosen, counts.get("cores_per_node", 1))
+        make, session = chosen.make, chosen.session
     elif remaining:
         names = ", ".join(remaining)
         raise InputError(f"options {names} have no effect on a policy from a file")
@@ -75,8 +81,14 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
             seconds["mtbf"], seconds["checkpoint_cost"], seconds["recovery_cost"]
         )
         session = msgspec.structs.replace(session, young_daly=young_daly)
-    session = msgspec.structs.replace(session, cores_per_node=cores)
+    session = msgspec.structs.replace(session, **counts)
     return Configured(name, make, session)
+
+
+def _count(key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"option {key} is {value!r}", expected="a whole number of at least 1")
+    return value
 
 
 def _seconds(key: str, value: Any) -> float:

@@ -196,7 +196,8 @@ def _watching(
         nonlocal warned
         if on_progress:
             on_progress(now_us, ended, total)
-        if not warned and (text := stuck_job(session.ledger.interrupted, session.max_attempts)):
+        most = session.options.max_attempts
+        if not warned and (text := stuck_job(session.ledger.interrupted, most)):
             warned = True
             assert on_warning is not None
             on_warning(text)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import msgspec
 
 from rebat.core.attempts import check_ids
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
+from rebat.core.events import SimulationBegan
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.units import to_s, to_us
@@ -23,6 +25,7 @@ from rebat.models.failures.law import Law
 from rebat.models.failures.laws import reads_files
 from rebat.models.operations import check_operations
 from rebat.models.tiers import add_tiers, parse_tiers
+from rebat.policies.options import Adapt
 from rebat.policies.partitions import partition_text
 from rebat.policies.placement.hazards import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
@@ -37,6 +40,7 @@ from rebat.runs.scenario import (
     TierCheckpoints,
 )
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
+from rebat.workloads.load import load_workload
 from rebat.workloads.machine import names_in, partitions_in_use, stated_rules_of
 
 
@@ -120,6 +124,22 @@ def on_machine(policy: Preset, workload: Workload, n_nodes: int, cores_per_node:
             for row in partitions_in_use(workload, cores_per_node)
         )
     )
+
+
+def on_machine_of(began: SimulationBegan) -> Adapt | None:
+    """Return a function that adapts a preset to the machine of a simulation of Batsim.
+
+    The workload is read from Batsim's file. If it cannot be read here, or if there are several,
+    return None.
+    """
+    paths = [Path(path) for path in began.workloads.values()]
+    if len(paths) != 1 or not paths[0].is_file():
+        return None
+    try:
+        workload = load_workload(paths[0])
+    except InputError:  # Batsim accepts more than rebat
+        return None
+    return lambda preset, cores: on_machine(preset, workload, began.n_nodes, cores)
 
 
 def check_foresight(scenario: Scenario) -> None:

@@ -134,9 +134,9 @@ class Session:
         return self._state.ended
 
     @property
-    def max_attempts(self) -> int:
-        """Maximum number of interrupted attempts of a job."""
-        return self._state.options.max_attempts
+    def options(self) -> SessionOptions:
+        """The options of the session."""
+        return self._state.options
 
     @property
     def statics_over(self) -> bool:

@@ -248,32 +248,32 @@ class ExternalEventOccurredEvent(Body):
         kind = data.get("type") if data else None
         if data is None or not isinstance(kind, str):
             content = {"type": "generic", "id": self.id, "data": text}
-            return e.Notified(at_us=at_us, kind="generic", data=content)
+            return e.Notified(at_us=at_us, line=self.id, kind="generic", data=content)
         if kind not in (FAILURE, REPAIR):
-            return e.Notified(at_us=at_us, kind=kind, data=data)
+            return e.Notified(at_us=at_us, line=self.id, kind=kind, data=data)
         resources, cause = data.get("resources"), data.get("cause")
         try:
             nodes = nodes_from(NodeSet, resources)
         except ValueError as error:
             raise InputError(f"resources: {error}", where) from None
         if kind == REPAIR:
-            return e.NodesRejuvenated(at_us=at_us, nodes=nodes)
+            return e.NodesRejuvenated(at_us=at_us, line=self.id, nodes=nodes)
         stated = cause if isinstance(cause, str) else None
-        return e.NodesFailed(at_us=at_us, nodes=nodes, cause=stated)
+        return e.NodesFailed(at_us=at_us, line=self.id, nodes=nodes, cause=stated)
 
     @classmethod
     def of(cls, event: e.NodesFailed | e.NodesRejuvenated | e.Notified) -> Body:
-        """Return the message for an event. Only text events have the id of their line."""
         if isinstance(event, e.Notified):
             data = event.data
             if event.kind == "generic" and isinstance(data.get("data"), str):
-                return cls(str(data.get("id", "")), external_event={"data": data["data"]})
+                line = event.line or str(data.get("id", ""))  # the engine states it in the data
+                return cls(line, external_event={"data": data["data"]})
         else:
             failed = isinstance(event, e.NodesFailed)
             data = {"type": FAILURE if failed else REPAIR, "resources": str(event.nodes)}
             if isinstance(event, e.NodesFailed) and event.cause:
                 data["cause"] = event.cause
-        return cls(external_event={"data": msgspec.json.encode(data).decode()})
+        return cls(event.line, external_event={"data": msgspec.json.encode(data).decode()})
 
 
 EVENTS = Bodies(

@@ -20,7 +20,7 @@ from rebat.core.events import Message, SimulationBegan
 from rebat.core.formatting import counted
 from rebat.core.units import to_s
 from rebat.engine.engine import Engine, OnProgress
-from rebat.policies.options import configure
+from rebat.policies.options import Adapt, configure
 from rebat.session.session import Session
 from rebat.wire import batsim4, batsim5
 from rebat.wire.batsim5 import (
@@ -70,6 +70,7 @@ class Conversation:
         self._text = ""
         self.protocol = protocol
         self.session: Session | None = None
+        self.began: SimulationBegan | None = None
         self.messages = 0
 
     def answer(self, data: bytes) -> bytes:
@@ -121,6 +122,7 @@ class Conversation:
             }
             first = msgspec.structs.replace(first, config=config)
         check_workloads(first)
+        self.began = first
         text = first.config.get("sched-config")
         self.session = self._configure(text if isinstance(text, str) else "")
         return Message(message.now_us, (first, *message.events[1:]))
@@ -153,9 +155,11 @@ class Conversation:
         )
 
 
-def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:
+def session_for(
+    policy: str, options: Mapping[str, Any], strict: bool = False, adapt: Adapt | None = None
+) -> Session:
     """Return a session for a policy with this name and these options (JSON)."""
-    configured = configure(policy, options)
+    configured = configure(policy, options, adapt)
     settings = msgspec.structs.replace(configured.session, strict=strict)
     return Session(configured.make(), settings)
 
@@ -228,10 +232,10 @@ def other_machines(event: SimulationBegan) -> Iterator[str]:
             yield other_machine(event.n_nodes, file, content.nb_res)
 
 
-def other_machine(n_hosts: int, workload: str, n_nodes: int) -> str:
+def other_machine(n_hosts: int, workload: str, n_nodes: int, machine: str = "platform") -> str:
     """Return the warning that a platform has another number of hosts than a workload."""
     return (
-        f"the platform has {counted(n_hosts, 'host')}, but the workload {workload} is for "
+        f"the {machine} has {counted(n_hosts, 'host')}, but the workload {workload} is for "
         f"{n_nodes} (nb_res); the schedule will differ from that of 'rebat run'"
     )
 

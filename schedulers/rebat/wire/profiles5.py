@@ -27,7 +27,7 @@ from rebat.core.batsim5 import (
     packed_text,
     unpacked,
 )
-from rebat.core.decisions import Decision, RegisterProfile
+from rebat.core.decisions import Decision, RegisterJob, RegisterProfile
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import batsim_number
 from rebat.core.units import to_us
@@ -212,17 +212,39 @@ def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
     sequence is killed, Batsim 5 reports the part that was interrupted. A sequence has the same
     length as the delay profile that it replaces. If the delay fails, its last part is a profile of
     the workload file that fails (`rebat.core.batsim5.as_sequence`).
+
+    Batsim 5 ends a delay at the walltime if both have the same length. For a sequence, it subtracts
+    part after part from the walltime, with rounding errors, so the sequence may end before the
+    walltime. Therefore, a delay of the same length as the walltime remains a delay. It does not
+    fail, because the walltime always ends it.
     """
     if not any(isinstance(decision, RegisterProfile) for decision in decisions):
         return decisions
+    jobs = [decision for decision in decisions if isinstance(decision, RegisterJob)]
+    walltimes_us = dict(map(_walltime_us, jobs))
     result: list[Decision] = []
     for decision in decisions:
-        parts = _parts(decision) if isinstance(decision, RegisterProfile) else []
-        if isinstance(decision, RegisterProfile) and parts:
+        if not isinstance(decision, RegisterProfile):
+            result.append(decision)
+            continue
+        profile = decision.profile
+        walltime_us = walltimes_us.get(f"{decision.workload}!{decision.name}")
+        if profile.get("type") == "delay" and to_us(profile["delay"]) == walltime_us:
+            endless = {k: v for k, v in profile.items() if k not in ("ret", FAILS)}
+            result.append(msgspec.structs.replace(decision, profile=endless))
+        elif parts := _parts(decision):
             result += _sequence(decision, parts)
         else:
             result.append(decision)
     return tuple(result)
+
+
+def _walltime_us(decision: RegisterJob) -> tuple[str, int | None]:
+    """Return the complete id of a job's profile, and the walltime of the job."""
+    job, workload = decision.job, decision.job_id.partition("!")[0]
+    walltime = job.get("walltime", -1)
+    walltime_us = None if walltime == -1 else to_us(walltime)
+    return complete(str(job["profile"]), workload), walltime_us
 
 
 def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:

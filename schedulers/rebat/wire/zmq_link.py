@@ -43,6 +43,11 @@ _SILENT = (
     "error; for example, the folder of its option -e must exist"
 )
 
+_NOBODY = (
+    "no peer has connected. If Batsim was started, it has ended before it connects, and its output "
+    "contains the error. Waiting until --timeout"
+)
+
 _NO_PEER = -1
 """Descriptor that matches no connection.
 
@@ -80,7 +85,8 @@ class _Monitor:
     ``left`` is the time at which a peer closed its connection without a message, if no peer has
     connected since. Peers that do not complete ZeroMQ's handshake, such as port scans, do not
     count. ``patience_s`` is the maximum time to wait for the next peer after ``left``. If it is 0,
-    there is no limit. ``report`` is called with a line of text if a peer leaves without a message.
+    there is no limit. ``report`` is called with a line of text if a peer leaves without a message,
+    and if no peer has connected for ``patience_s``.
     """
 
     def __init__(self, socket: Any) -> None:
@@ -91,6 +97,8 @@ class _Monitor:
         self.left: float | None = None
         self.patience_s = 0.0
         self.report: Report = _ignore
+        self._begin: float | None = time.monotonic()
+        """Time at which the wait for the first peer began, or None if nothing is left to report."""
         self._monitor = socket.get_monitor_socket(_OPENED | zmq.EVENT_DISCONNECTED | _NO_HANDSHAKE)
         self._poller = zmq.Poller()
         self._poller.register(socket, zmq.POLLIN)
@@ -105,6 +113,9 @@ class _Monitor:
             if self._is_closed(fd) and not self._socket.poll(0):
                 raise PeerGone(f"{who} closed the connection")
             now = time.monotonic()
+            if self._begin and self.patience_s and now >= self._begin + self.patience_s:
+                self._begin = None
+                self.report(_NOBODY)
             if self.left is not None and self.patience_s and now >= self.left + self.patience_s:
                 raise PeerGone(f"{_SILENT}, and no other has connected since")
             if now >= until:
@@ -138,6 +149,7 @@ class _Monitor:
                     limit = f"Waiting {self.patience_s:g} s for the next connection"
                     self.report(f"{_SILENT}. {limit}")
             elif kind & _OPENED:
+                self._begin = None
                 self._closed.discard(number)
                 self._heard.discard(number)
                 self.left = None

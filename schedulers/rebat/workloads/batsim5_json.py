@@ -25,10 +25,12 @@ from rebat.core.batsim5 import (
     as_sequence,
     form_of_five,
     packed,
+    unmistakable,
     unpacked,
 )
 from rebat.core.errors import InputError, short
 from rebat.core.jobs import Job, Workload, job_fields, with_parts
+from rebat.core.units import to_us
 
 _JOB_KEYS = ("id", "subtime", "walltime", "res", "profile")
 _RESERVED = frozenset({*_JOB_KEYS, EXTRA})
@@ -128,8 +130,11 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
 def with_failing_parts(workload: Workload) -> Workload:
     """Return a workload in which delays that fail are sequences (see `as_sequence`)."""
     profiles: dict[str, dict[str, Any]] = {}
+    limits = {(job.profile, job.walltime_us) for job in workload.jobs}
     for name, profile in workload.profiles.items():
-        new = as_sequence(name, profile)
+        fails = profile.get("type") == "delay" and profile.get("ret")
+        limited = bool(fails) and (name, to_us(profile["delay"])) in limits
+        new = as_sequence(name, profile, limited)
         for part in new:
             if part != name and part in workload.profiles:
                 problem = f"has the name of a part of profile {name!r}, which fails"
@@ -145,8 +150,8 @@ def _five_jobs(workload: Workload, name: str) -> Iterator[dict[str, Any]]:
 
 def _five_job(job: Job, name: str) -> dict[str, Any]:
     fields = {key: value for key, value in job_fields(job).items() if key in _JOB_KEYS}
-    fields["id"] = _unmistakable(job.id, name)
-    fields["profile"] = _unmistakable(job.profile, name)
+    fields["id"] = unmistakable(job.id, name)
+    fields["profile"] = unmistakable(job.profile, name)
     if job.extra:
         fields[EXTRA] = packed(job.extra)
     return fields
@@ -162,7 +167,7 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
         if field in profile:
             fields[field] = profile[field]
     if "seq" in fields:
-        fields["seq"] = [_unmistakable(part, name) for part in fields["seq"]]
+        fields["seq"] = [unmistakable(part, name) for part in fields["seq"]]
     if form.strategy:
         fields |= {field: profile.get(field, 0) for field in form.fields} | {
             STRATEGY: form.strategy
@@ -171,8 +176,3 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
     if extra:
         fields[EXTRA] = packed(extra)
     return fields
-
-
-def _unmistakable(text: str, name: str) -> str:
-    """Return a text as a name, or as a complete id if it contains the name of the workload."""
-    return f"{name}!{text}" if name in text else text

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.batsim5 import unmistakable
 from rebat.core.dependencies import check_dependencies, conditions_of
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
@@ -35,6 +36,9 @@ from rebat.workloads.batsim5_json import is_five, job_of_five, profiles_of_five
 
 MAX_NODES = 2**31 - 1
 """Batsim stores ``res`` and ``nb_res`` in a C int."""
+
+NAME = "w0"
+"""The name that Batsim gives to a workload, and puts before the ids of its jobs."""
 
 FORBIDDEN_IN_IDS = "(),|}"
 """Characters that Batsim rejects in job ids."""
@@ -80,7 +84,7 @@ def to_json(workload: Workload) -> dict[str, Any]:
         document["notes"] = list(workload.notes)
     if workload.machine is not None:
         document["machine"] = workload.machine
-    document["jobs"] = [job_fields(job) for job in workload.jobs]
+    document["jobs"] = [*_job_rows(workload)]
     document["profiles"] = workload.profiles
     return document
 
@@ -91,8 +95,20 @@ def write_workload(workload: Workload, path: Path) -> None:
     Compress it if its name ends in .gz.
     """
     document = to_json(msgspec.structs.replace(workload, jobs=()))
-    document["jobs"] = (job_fields(job) for job in workload.jobs)
+    document["jobs"] = _job_rows(workload)
     write_document(document, path)
+
+
+def _job_rows(workload: Workload) -> Iterator[dict[str, Any]]:
+    for job in workload.jobs:
+        yield job_fields(job, unmistakable(job.id, NAME))
+
+
+def mistakable(jobs: Jobs) -> list[str]:
+    """Return the ids that Batsim takes for complete ids, so that files have the complete ids."""
+    if NAME.encode() not in jobs.ids.data:
+        return []
+    return [job_id for job_id in jobs.ids if NAME in job_id]
 
 
 def write_document(document: dict[str, Any], path: Path) -> None:
@@ -344,6 +360,9 @@ def _job_id(raw: dict[str, Any]) -> str:
     text = str(value)
     if text.isalnum():
         return text
+    own = text.removeprefix(f"{NAME}!")
+    if text != own and NAME in own and "!" not in own:
+        text = own
     if "!" in text:
         raise InputError(
             f"job id {text!r} contains '!'", "id", "the id without 'w0!', which Batsim adds"

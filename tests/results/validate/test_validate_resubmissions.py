@@ -124,6 +124,19 @@ def test_a_row_beyond_six_digits_makes_all_exact(tmp_path: Path) -> None:
     assert [finding.kind for finding in validate(changed, known)] == ["run time"]
 
 
+def test_six_digits_are_told_if_other_resubmissions_have_more() -> None:
+    """A job that is moved, or initialised again, has a walltime with more digits."""
+    folder = RECORDED / "authors-validate"
+    jobs = read_jobs(folder / "real_jobs.csv.gz")
+    events, workload = read_events(folder / "f.events"), read_workload(folder / "w.json.gz")
+    again = [row for row in jobs.records if "#" in row.job_id and row.walltime_us]
+    for other in again:
+        longer = msgspec.structs.replace(other, walltime_us=other.walltime_us + 1)
+        rows = [longer if row is other else row for row in jobs.records]
+        changed = msgspec.structs.replace(jobs, records=rows)
+        assert validate(changed, Reference(128, events, workload)) == []
+
+
 @pytest.mark.parametrize(("digits", "status"), [(None, 0), ("six", 0), ("all", 1)])
 def test_the_command_takes_the_digits(digits: str | None, status: int, capsys) -> None:
     folder = RECORDED / "authors-validate"

@@ -85,7 +85,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return not apart and not (allocations and self.other_nodes)
 
 
-def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
+def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 0.0) -> Comparison:
     """Join two tables by job and compare them.
 
     Parameters

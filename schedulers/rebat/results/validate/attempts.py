@@ -7,6 +7,7 @@ resubmissions of rebat. Other schedulers may use other names of profiles and sub
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,15 @@ from rebat.models.checkpoint import checkpointing_of, work_in_us
 from rebat.models.remaining import written_us
 from rebat.models.silent_errors import errors_left
 from rebat.models.speedup import run_us, speedup_of
-from rebat.results.files.batsim_files import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, JobRecord
+from rebat.results.files.batsim_files import (
+    FAILED,
+    KILLED,
+    NULL_RUN_US,
+    REJECTED,
+    SUCCESS,
+    WALLTIME,
+    JobRecord,
+)
 from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, seconds
 
 Attempts = Mapping[int, JobRecord]
@@ -92,7 +101,9 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
             yield Finding("attempts", last.line, text)
         for earlier, later in pairwise(numbers):
             yield from _follow(attempts[earlier], attempts[later], reference.hung_us)
-        if not again or last.state != KILLED or job_id in reference.given_up:
+        most = reference.max_attempts or math.inf
+        given_up = job_id in reference.given_up or len(numbers) >= most
+        if not again or last.state != KILLED or given_up:
             continue
         if job_id not in endless:
             text = f"job {last.key} was killed, but not resubmitted"
@@ -129,17 +140,29 @@ def profiles_of(jobs: Chains, main: str, workload: Workload | None) -> Originals
 
 
 def six_digits(jobs: Chains, original: Originals) -> bool:
-    """Return whether the times of all resubmissions by rebat have at most six digits.
+    """Return whether rebat rounded times of resubmissions to six digits.
 
-    The function checks all walltimes, and the run times of successful attempts.
+    This is the case if all walltimes, and the run times of successful attempts, have at most six
+    digits. Policies with ``digits=six`` round only after interruptions: a job that is moved or
+    initialised has other times. Therefore, one resubmission with at most six digits is enough if
+    the walltime of its job has more.
     """
     rows = [
-        row
+        (attempts.get(0), row)
         for key, attempts in jobs.items()
         for row in attempts.values()
         if made_by_rebat(row, original[key]) and row.walltime_us is not None
     ]
-    return bool(rows) and all(map(_in_six_digits, rows))
+    rounded = [(first, row) for first, row in rows if _in_six_digits(row)]
+    return bool(rows) and (
+        len(rounded) == len(rows)
+        or any(
+            first is not None
+            and first.walltime_us is not None
+            and written_us(first.walltime_us) != first.walltime_us
+            for first, _ in rounded
+        )
+    )
 
 
 def _in_six_digits(row: JobRecord) -> bool:
@@ -169,6 +192,7 @@ def resubmission_errors(
         )
     if not by_rebat:
         return
+    yield from _late_starts(jobs, reference)
     instants = _instants(jobs, reference) if reference.events else []
     slack_us = ROUNDING_US + reference.slack_us
     for key, attempts in jobs.items():
@@ -190,6 +214,23 @@ def resubmission_errors(
                     yield Finding("state", row.line, text)
             # an attempt that completes while it hangs does not count: its job runs again
             failed += row.state == FAILED and row.job_id not in reference.hung_us
+
+
+def _late_starts(jobs: Chains, reference: Reference) -> Iterator[Finding]:
+    """Yield the starts that Batsim delayed by `NULL_RUN_US`, its minimum delay of a call.
+
+    rebat decides when something happens, and Batsim executes decisions immediately.
+    """
+    rows = [row for attempts in jobs.values() for row in attempts.values()]
+    times = {row.submit_us for row in rows} | set(_instants(jobs, reference))
+    for row in rows:
+        if row.start_us is None or row.start_us in times or reference.slack_us:
+            continue
+        on_time = range(row.start_us - ROUNDING_US, row.start_us + ROUNDING_US + 1)
+        delays = range(NULL_RUN_US - ROUNDING_US, NULL_RUN_US + ROUNDING_US + 1)
+        if times.isdisjoint(on_time) and any(row.start_us - delay in times for delay in delays):
+            text = f"starts at {seconds(row.start_us)}, 10 us after the event that allowed it"
+            yield Finding("times", row.line, f"job {row.key}: {text}")
 
 
 def _profile(

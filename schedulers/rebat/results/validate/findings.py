@@ -96,10 +96,14 @@ class Reference(msgspec.Struct, frozen=True):
         Time (us) for which an attempt hangs on its nodes after a failure, by id (``7``, ``7#1``).
     queued_us
         Time (us) at which rebat queued each attempt, by id. Empty if this is unknown.
+    spans_us
+        Start and end (us) of each attempt in rebat's own table, by id. Empty if this is unknown.
     ended_us
         Time (us) at which rebat killed each job that never completes, by id.
     given_up
         Ids of jobs that rebat gave up after too many failures (``--max-attempts``).
+    max_attempts
+        Number of attempts after which a job may end without a resubmission. Default: no limit.
     """
 
     n_nodes: int | None = None
@@ -112,7 +116,9 @@ class Reference(msgspec.Struct, frozen=True):
     ended_us: Mapping[str, int] = {}
     hung_us: Mapping[str, int] = {}
     queued_us: Mapping[str, int] = {}
+    spans_us: Mapping[str, tuple[int, int]] = {}
     given_up: frozenset[str] = frozenset()
+    max_attempts: int | None = None
 
     @property
     def endless(self) -> frozenset[str]:
@@ -160,6 +166,11 @@ def row_errors(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
     if row.ran == (row.state == REJECTED):
         yield "state", f"is {row.state}, but {'ran' if row.ran else 'never started'}"
     yield from _time_errors(row, slack_us)
+    spans = zip((row.start_us, row.left_us), reference.spans_us.get(row.job_id, ()), strict=False)
+    for name, (ours, recorded) in zip(("starts", "ends"), spans, strict=False):
+        if ours is not None and abs(ours - recorded) > slack_us:
+            other = f"at {seconds(recorded)} in rebat_attempts"
+            yield "times", f"{name} at {seconds(ours)}, but {other}"
 
 
 def _time_errors(row: JobRecord, slack_us: int) -> Iterator[Wrong]:
