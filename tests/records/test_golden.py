@@ -80,9 +80,9 @@ def outages(
 # ---- A: stragglers of an export
 
 
-def export(stragglers: list[int], n: int = 300) -> list[str]:
-    """Return jobs every 600 s from 10,000,000 s on, and earlier ones."""
-    early = [job(f"9{at}", at, 10_000_000, 10_003_600) for at in stragglers]
+def export(stragglers: list[int], n: int = 300, run: int = 600) -> list[str]:
+    """Return jobs every 600 s from 10,000,000 s on, and earlier ones that run ``run`` seconds."""
+    early = [job(f"9{at}", at, 10_000_000, 10_000_000 + run) for at in stragglers]
     usual = range(10_000_000, 10_000_000 + 600 * n, 600)
     return early + [job(i, at, at + 10, at + 300) for i, at in enumerate(usual)]
 
@@ -100,6 +100,17 @@ def test_jobs_long_before_the_record_are_left_out(tmp_path: Path, stragglers: li
     assert len(runs(path, all_jobs=True)) == 300 + len(stragglers)
     assert "kept" in findings(path, all_jobs=True)[0]
     assert len(runs(path, first_s=0.5)) == 300 + len(stragglers) - 1
+
+
+def test_early_jobs_with_much_of_the_node_time_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", *export([6_000_000, 8_000_000], run=12_000))
+    assert len(runs(path)) == 302
+    (note,) = findings(path)
+    assert "6.67 node-hours, 22 % of the node time): kept" in note
+    assert "import with --first 4000000s to leave them out" in note
+    assert len(runs(path, first_s=4e6)) == 300
+    small = written(tmp_path / "small.txt", *export([6_000_000, 8_000_000]))
+    assert "0.333 node-hours, 1.4 % of the node time): left out" in findings(small)[0]
 
 
 @pytest.mark.parametrize("gap", [0, 600, 5_000])

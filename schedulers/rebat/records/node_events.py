@@ -181,8 +181,8 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
 
     def plausible(fields: list[str]) -> bool:
         try:
-            clock.parsed(fields[start], UNSET)
-            clock.parsed(fields[end], UNSET)
+            clock.parsed(fields[start])
+            clock.parsed(fields[end])
         except InputError:
             return False
         return True

@@ -181,7 +181,7 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
     checks: list[tuple[int, Callable[[str], object]]] = []
     for position, name in enumerate(names):
         if name in ("submit", "start", "end", "eligible"):
-            checks.append((position, lambda text: clock.parsed(text, UNSET)))
+            checks.append((position, clock.parsed))
         elif name == "state":
             checks.append((position, state_of))
         elif name in _PLAIN_NUMBERS:

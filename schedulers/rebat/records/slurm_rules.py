@@ -270,7 +270,7 @@ def _reservations(
         try:
             check_list(nodes)
             begin_s, end_s = (
-                clock.parsed(row.get(name) or row.get(f"time{name}", ""), UNSET)
+                clock.parsed(row.get(name) or row.get(f"time{name}", ""))
                 for name in ("start", "end")
             )
         except InputError as error:

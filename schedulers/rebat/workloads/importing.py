@@ -108,8 +108,7 @@ def import_jobs(
             done = done._replace(workload=with_rules(done.workload, stated, done.origin_s))
         attempts = None if record is None else accounted_schedule(record, done)
         return ImportedWorkload(done.workload, attempts, cuts)
-    trace = jobs_of_rows(rows, chosen)
-    trace = _with_notes(checked(trace, rows.problems), rows)
+    trace = checked(_with_notes(jobs_of_rows(rows, chosen), rows), rows.problems)
     done = placed(trace, chosen)
     return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
 
@@ -146,7 +145,7 @@ def jobs_of_rows(rows: Rows, options: TraceOptions) -> TraceColumns:
     )
     if "status" in rows.numbers:
         reason = "records of partial executions (status 2, 3, 4)"
-        return trace.marking(is_partial(rows), reason)
+        return trace.marking(is_partial(rows), reason, held=False)
     trace = trace.marking(np.isnan(submit_s), "no submission time")
     mapping = rows.facts.get("mapping")
     if mapping is not None:
@@ -164,7 +163,7 @@ def _with_early(trace: TraceColumns) -> TraceColumns:
 
 
 def _with_notes(trace: TraceColumns, rows: Rows) -> TraceColumns:
-    for note in (*rows.notes, *rows.problems.notes()):
+    for note in rows.notes:
         trace = trace.noting(note)
     return trace
 
@@ -221,7 +220,7 @@ def _marked(trace: TraceColumns, rows: Rows, mapping: TableMapping) -> TraceColu
         states = rows.text("state")
         for names, reason in ((rules.never_ran, "never ran"), (rules.running, "no end")):
             for state in names:
-                trace = trace.marking(states == state, f"{reason} ({state})")
+                trace = trace.marking(states == state, f"{reason} ({state})", held=False)
     return trace
 
 
