@@ -108,7 +108,8 @@ class TraceColumns:
     def node_s(self) -> Floats:
         """Node time of each record in seconds, or 0 if it is unknown."""
         nodes = np.where(self.allocated > 0, self.allocated, self.requested)
-        return np.nan_to_num(np.maximum(nodes, 0) * np.maximum(self.run_s, 0))
+        held_s = np.maximum(nodes, 0) * np.maximum(self.run_s, 0)
+        return np.asarray(np.nan_to_num(held_s), dtype=np.float64)
 
     @property
     def jobs(self) -> TraceColumns:
@@ -388,9 +389,7 @@ def checked(trace: TraceColumns, problems: Problems) -> TraceColumns:
         for at in np.flatnonzero(bad).tolist():
             problem = f"{field} of job {trace.ids[at]} is {shown[at]:g}"
             held_s = float(trace.node_s[at])
-            problems.add(
-                int(trace.lines[at]), problem, expected, f"{field}: {expected}", held_s
-            )
+            problems.add(int(trace.lines[at]), problem, expected, f"{field}: {expected}", held_s)
         wrong |= bad
     problems.check(int(len(trace) - wrong.sum()))
     for note in problems.notes():
