@@ -64,6 +64,65 @@ def test_known_starts(policy: str, reservations: str, starts: list[float]) -> No
     assert starts_of(policy, reservations=reservations) == pytest.approx(starts, nan_ok=True)
 
 
+def nodes_of(policy: str, reservations: str, rows, fields) -> list[tuple[float, str]]:
+    """Return the start and the nodes of jobs (submission, nodes, walltime, run time) on 4 nodes."""
+    jobs = tuple(
+        Job(str(n), size, to_us(at), to_us(wall), f"d{run}", fields[n])
+        for n, (at, size, wall, run) in enumerate(rows)
+    )
+    profiles = {f"d{run}": {"type": "delay", "delay": run} for *_, run in rows}
+    chosen = f"{policy}{',' if ':' in policy else ':'}reservations={reservations}"
+    result = simulate(Workload("w", 4, jobs, profiles), preset(chosen))
+    found = {
+        record.attempt.job_id.partition("!")[2]: (record.start_us / 1e6, str(record.nodes))
+        for record in result.ledger.attempts
+        if record.nodes is not None
+    }
+    return [found[str(n)] for n in range(len(rows))]
+
+
+PLACES = (*POLICIES, "easy:planning=fifo", "greedy")
+PAIR = [(20, 2, 30, 10), (20, 2, 30, 10)]
+ANN, BO = {"user": "ann", "account": "phys"}, {"user": "bo", "account": "chem"}
+ASKS = {"user": "zed", "reservation": "r"}
+
+
+@pytest.mark.parametrize("policy", PLACES)
+@pytest.mark.parametrize("owner", ["user=ann", "account=phys", "user=zed:account=phys"])
+def test_jobs_of_owners_prefer_the_nodes_of_the_reservation(policy: str, owner: str) -> None:
+    # Job 0 of ann is on the reserved nodes, so job 1 of bo has the others.
+    for nodes, others in (("0-1", "2-3"), ("2-3", "0-1"), ("1-2", "0 3")):
+        text = f"r:{nodes}:begin=10:length=100:{owner}"
+        assert nodes_of(policy, text, PAIR, [ANN, BO]) == [(20, nodes), (20, others)]
+    # A job of ann that does not fit inside uses other nodes, too.
+    text = f"r:0:begin=10:length=100:{owner}"
+    assert nodes_of(policy, text, PAIR[:1], [ANN])[0][0] == 20
+
+
+@pytest.mark.parametrize("policy", PLACES)
+@pytest.mark.parametrize("owner", ["", ":user=zed", ":account=phys"])
+def test_jobs_that_request_a_reservation_start_in_it(policy: str, owner: str) -> None:
+    # At 20 s, the nodes 2-3 are free, but the job waits for its reservation.
+    text = f"r:0-1:begin=50:length=100{owner}"
+    rows = [(20, 2, 30, 10), (60, 2, 30, 10), (61, 2, 30, 10)]
+    assert nodes_of(policy, text, rows, [ASKS, BO, ASKS]) == [(50, "0-1"), (60, "2-3"), (61, "0-1")]
+    # After the reservation, or if it is too small, the job is like all others.
+    late = f"r:0-1:begin=1:length=5{owner}"
+    assert nodes_of(policy, late, rows[:1], [ASKS])[0][0] == 20
+    small = f"r:3:begin=50:length=100{owner}"
+    assert nodes_of(policy, small, rows[:1], [ASKS])[0][0] == 20
+    # Without this reservation, its name has no effect.
+    other = "s:0-1:begin=500:length=5"
+    assert nodes_of(policy, other, rows[:1], [ASKS])[0][0] == 20
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_requests_of_a_repeated_reservation_wait_for_its_next_window(policy: str) -> None:
+    text = "r:2-3:begin=10:length=20:every=100"
+    rows = [(40, 2, 15, 10), (40, 2, 15, 10)]
+    assert nodes_of(policy, text, rows, [ASKS, BO]) == [(110, "2-3"), (40, "0-1")]
+
+
 @pytest.mark.parametrize("policy", [*POLICIES, "easy:planning=fifo", "cluster"])
 def test_announced_maintenance_lets_no_job_start_that_would_run_into_it(policy: str) -> None:
     drain = {"type": "drain", "nodes": "0-3"}

@@ -45,7 +45,7 @@ EXPORT = (
     "SLURM_TIME_FORMAT=%s sacct -a -P -X -D -S 2024-01-01 -E now --delimiter=$'\\x1f' "
     "-o JobID,JobIDRaw,Cluster,User,Account,Partition,QOS,Submit,Eligible,Start,End,"
     "ElapsedRaw,Suspended,State,NNodes,NCPUS,ReqMem,TimelimitRaw,NodeList,"
-    "JobName,SubmitLine,Priority > jobs.txt"
+    "JobName,SubmitLine,Reservation,Priority > jobs.txt"
 )
 """Command that writes the records of all jobs with all columns."""
 
@@ -114,6 +114,7 @@ FIELDS: Fields = {
     "memory": (_value("reqmem", memory_mb),),
     "dependency": (_value("submitline", dependency_option, ""),),
     "limit": (_value("submitline", array_option, ""),),
+    "reservation": (TextColumn(column="reservation"),),
 }
 """The columns of sacct, by their names in lower case. Times are Unix times or local times."""
 
@@ -339,6 +340,7 @@ def _fields(job: dict[str, Any]) -> dict[str, str]:
         "reqmem": _text(_count(job, "mem")),
         "nodelist": str(job.get("nodes") or ""),
         "submitline": str(job.get("submit_line") or ""),
+        "reservation": str(_inner(job, "reservation").get("name") or ""),
     }
 
 

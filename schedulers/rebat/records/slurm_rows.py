@@ -27,7 +27,7 @@ FREE_TEXT = frozenset(
 )
 """Columns with free text from users and operators."""
 
-_UNREAD = FREE_TEXT | {"reservation", "priority", "ntasks", "flags", "reqnodes"}
+_UNREAD = FREE_TEXT | {"priority", "ntasks", "flags", "reqnodes"}
 
 MAX_EXTRA = 8
 """Maximum number of delimiters in the free text of one row."""
