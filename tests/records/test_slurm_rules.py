@@ -196,6 +196,44 @@ def test_reservations_have_nodes_and_unix_times(tmp_path: Path) -> None:
     assert row == ("maint", "n[013-014]", 1000000100.0, 1000003700.0)
 
 
+def test_owners_of_reservations(tmp_path: Path) -> None:
+    """The users and accounts of a reservation, from associations or from ``scontrol``."""
+    owners = associations(
+        ROOT + "|1", "phys||root|1||||2", "optics||phys|1||||3",
+        "optics|ann||1||||4", head="ParentName|Share|GrpJobs|GrpTRES|MaxJobs|ID",
+    )  # fmt: skip
+    reserved = (
+        "Cluster|Name|NodeNames|Start|End|Flags|Assocs\n"
+        "one|a|n1|1000000100|1000003700||4,\none|b|n2|1000000100|1000003700|DAILY|2\n"
+        "one|c|n2|1000000100|1000003700||99\n"
+    )
+    for texts in ((owners, reserved), (reserved, owners)):
+        read = rules(tmp_path, *texts)
+        assert read.owners == {
+            "a": ["user=ann"],
+            "b": ["account=phys", "account=optics", "every=1d"],
+            "c": [],
+        }
+        assert [note for note in read.notes if "reservation c" in note] == [
+            "reservation c: associations 99, which no column ID states: not simulated"
+        ]
+    shown = (
+        "ReservationName=x StartTime=2026-11-22T12:00:00 EndTime=2026-11-22T13:00:00\n"
+        "   Nodes=n[1-2] NodeCnt=2 Features=(null) PartitionName=(null) Flags=SPEC_NODES,FLEX\n"
+        "   Users=ann,bo Groups=crew Accounts=-chem Licenses=(null) State=ACTIVE\n\n"
+        "ReservationName=y StartTime=2026-11-22T12:00:00 EndTime=2026-11-22T13:00:00\n"
+        "   Nodes=n3 Flags=WEEKLY\n   Users=(null) Groups=(null) Accounts=phys\n"
+    )
+    read = rules(tmp_path, shown)
+    assert [row[:2] for row in read.reservations] == [("x", "n[1-2]"), ("y", "n3")]
+    assert read.owners == {"x": ["user=ann", "user=bo"], "y": ["account=phys", "every=1w"]}
+    assert read.notes == [
+        "reservation x: excluded account chem: not simulated",
+        "reservation x: groups crew: not simulated",
+        "reservation x: flag FLEX: not simulated",
+    ]
+
+
 def test_the_options_are_valid(tmp_path: Path) -> None:
     read = rules(tmp_path, CONFIG, ASSOCIATIONS)
     options = rules_of("all", read.options)

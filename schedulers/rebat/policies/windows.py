@@ -190,11 +190,14 @@ class Windows:
         """
         assert self._view is not None
         name = self._traits(attempt).reservation
-        row = next((row for row in self._rows if row.name == name), None) if name else None
-        if row is None or row.nodes.size < attempt.n_nodes:
-            return []
-        fits = not row.every_us or planned_us(attempt.walltime_us) <= row.length_us
-        return [*row.windows(self._view.now_us)] if fits else []
+        windows = (
+            window
+            for row in (self._rows if name else ())
+            if row.name == name and row.nodes.size >= attempt.n_nodes
+            if not row.every_us or planned_us(attempt.walltime_us) <= row.length_us
+            for window in row.windows(self._view.now_us)
+        )
+        return sorted(windows, key=lambda window: window.begin_us)
 
     def alike(self, windows: Iterable[Window], attempts: Iterable[Attempt]) -> bool:
         """Return whether the same windows are closed to all attempts."""
@@ -214,8 +217,9 @@ class Windows:
         assert view is not None
         if bound := self.requested(attempt):
             mask = np.ones(view.n_nodes, dtype=np.bool_)
-            if bound[0].begin_us <= view.now_us:
-                bound[0].nodes.put(mask, False)
+            for window in bound:
+                if window.begin_us <= view.now_us:
+                    window.nodes.put(mask, False)
         for window in self.current(view.now_us):
             meets = window.begin_us < view.now_us + duration_us
             if meets and not self.opens(window, attempt):

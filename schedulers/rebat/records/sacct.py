@@ -75,6 +75,7 @@ _PATTERNS = {
     "reqcpus": r"\d*",
     "reqmem": r"[\d.]*[KMGTP]?[cn]?",
     "partition": r"[^\s=/]*",
+    "reservation": r"[^\s=/]*",
 }
 """Patterns of the values of columns. They help to find delimiters inside names."""
 

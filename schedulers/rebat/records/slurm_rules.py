@@ -398,6 +398,14 @@ def _is_plain(row: Mapping[str, str]) -> bool:
 
 _REPEATED = {"HOURLY": "1h", "DAILY": "1d", "WEEKLY": "1w"}
 _PAIR = re.compile(r"(\w+)=(\S*)")
+_COLUMNS = {
+    "ReservationName": "name",
+    "Nodes": "nodenames",
+    "StartTime": "start",
+    "EndTime": "end",
+}
+"""Columns of ``sacctmgr`` by the words of ``scontrol``."""
+
 _OWNERS = (("users", "user"), ("accounts", "account"))
 
 
@@ -408,14 +416,8 @@ def _scontrol_rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
         if key == "ReservationName" and row:
             yield row
             row = {}
-        row.setdefault(key.lower(), "" if value == "(null)" else value)
-    yield {
-        **row,
-        "name": row["reservationname"],
-        "nodenames": row.get("nodes", ""),
-        "timestart": row.get("starttime", ""),
-        "timeend": row.get("endtime", ""),
-    }
+        row.setdefault(_COLUMNS.get(key, key.lower()), "" if value == "(null)" else value)
+    yield row
 
 
 def _reservations(
@@ -454,7 +456,7 @@ def _owners(
     for column, key in _OWNERS:
         for owner in row.get(column, "").split(","):
             if owner.startswith("-"):
-                refused.append(f"the excluded {key} {owner[1:]}")
+                refused.append(f"excluded {key} {owner[1:]}")
             elif owner.strip():
                 words.append(f"{key}={quote(owner.strip(), safe='')}")
     ids = [
@@ -467,11 +469,11 @@ def _owners(
     found = [*associations.owners(ids)] if associations else []
     words += found
     if ids and not found:
-        refused.append("its associations: no column ID in the associations states them")
+        refused.append(f"associations {', '.join(ids)}, which no column ID states")
     if groups := row.get("groups", "").strip():
-        refused.append(f"the groups {groups}: nothing states their users")
+        refused.append(f"groups {groups}")
     flags = {flag.strip().upper() for flag in row.get("flags", "").split(",")}
     words += [f"every={_REPEATED[flag]}" for flag in sorted(flags & _REPEATED.keys())][:1]
-    refused += sorted(f"the flag {flag}" for flag in flags & {"WEEKDAY", "WEEKEND", "FLEX"})
-    notes += [f"reservation {name}: {text} cannot be represented" for text in refused]
+    refused += sorted(f"flag {flag}" for flag in flags & {"WEEKDAY", "WEEKEND", "FLEX"})
+    notes += [f"reservation {name}: {text}: not simulated" for text in refused]
     return [*dict.fromkeys(words)]

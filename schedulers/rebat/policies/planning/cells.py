@@ -307,14 +307,15 @@ class CellPlan(PlanBook[Counts]):
     def _outside(self, opened: Sequence[bool]) -> Iterator[tuple[int, int, int]]:
         """Yield the cells and times outside the open windows, up to the end of the last one."""
         own = [pair for pair, opens in zip(self._closed, opened, strict=True) if opens]
-        last_us, inside = own[-1][0].end_us, {*own[0][1].tolist()}
+        own.sort(key=lambda pair: pair[0].begin_us)
+        last_us = max(window.end_us for window, _ in own)
         for cell in range(len(self._sizes)):
-            if cell not in inside:
-                yield cell, 0, last_us
-        end_us = 0
-        for window, _ in own:
-            yield from ((cell, end_us, window.begin_us) for cell in inside)
-            end_us = window.end_us
+            end_us = 0
+            for window, cells_of in own:
+                if cell in cells_of:
+                    yield cell, end_us, window.begin_us
+                    end_us = max(end_us, window.end_us)
+            yield cell, end_us, last_us
 
     def _order_of(self, attempt: Attempt) -> int:
         """Return the position of the cells of an attempt, in the order in which it uses them.
