@@ -666,3 +666,39 @@ def test_starts_before_submissions_are_named(tmp_path: Path) -> None:
     assert "1 job started up to 1.67 min before the submission (job 1)" in note
     table = swf(tmp_path / "t.swf", "; MaxProcs: 8\n", swf_row(1, 0))
     assert findings(table) == []
+
+
+# ---- drains, planned reboots and failures of nodes
+
+
+def test_planned_reboots_and_the_state_fail_are_no_failures(tmp_path: Path) -> None:
+    rows = [
+        "n1|1700000000|1700000600|DRAIN|66050|Reboot ASAP\n",
+        "n1|1700000600|1700001200|DOWN|1048577|Reboot ASAP : reboot issued\n",
+        "n2|1700000600|1700001200|FAIL|8194|ECC\n",
+        "n2|1700002000|1700002600|DOWN|8193|ECC, then dead\n",
+        "n3|1700003000|1700003600|DOWN*|1|dead\n",
+        "n3|1700003600|1700004000|DOWN|1048577|repaired by a reboot\n",
+        "n4|1700005000|1700005600|DOWN|65537|a reboot is requested, not issued\n",
+        "n5|1700005000|1700005600|IDLE|4294967294|no value\n",
+    ]
+    for header, cut in ((EVENTS, None), (EVENTS.replace("|StateRaw", ""), 4)):
+        text = [
+            "|".join(cell for at, cell in enumerate(row.split("|")) if at != cut) for row in rows
+        ]
+        if cut:
+            text = [
+                row.replace("DOWN|Reboot", "BOOT^|Reboot").replace(
+                    "DOWN|repaired", "DOWN^|repaired"
+                )
+                for row in text
+            ]
+        path = written(tmp_path / "ev.txt", *text, header=header)
+        downs = {name: b - a for name, a, b in outages(path) if b is not None}
+        assert downs == {"n2": 600, "n3": 1000, "n4": 600}
+        dropped = read_record("auto", path, ReaderOptions()).dropped
+        assert dropped["a planned reboot, which kills no job"] == 1
+        assert dropped["a drain, which kills no job"] == 2
+    only = written(tmp_path / "only.txt", *rows[:2], header=EVENTS)
+    with pytest.raises(InputError, match="no failures.*1 a planned reboot, which kills no job"):
+        read_record("auto", only, ReaderOptions())

@@ -177,9 +177,10 @@ FORMATS = {
             "cluster",
             "stale",
         ),
-        "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN or "
-        "FAIL are used. If an event has no end, the node stays down. --attempts adds failures "
-        "that are only in the records of jobs. Time 0 is the first failure.",
+        "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN "
+        "are used, except planned reboots. If an event has no end, the node stays down. "
+        "--attempts adds failures that are only in the records of jobs. Time 0 is the first "
+        "failure.",
     ),
     "sacct": Format(
         _sacct,

@@ -187,7 +187,9 @@ def record_of_downs(
 ) -> Record:
     """Return the record with these down intervals. Its time 0 is stated in the zone ``zone``."""
     if not used.outages:
-        raise InputError("contains no failures", where, "a node that is down")
+        dropped = "; ".join(f"{n} {reason}" for reason, n in sorted(lines.dropped.items()) if n)
+        problem = "contains no failures" + (f" (dropped: {dropped})" if dropped else "")
+        raise InputError(problem, where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
     local = origin.astimezone(zone_of(zone, "--zone")).replace(tzinfo=None)
     return lines.record(Outages.of(used.outages), local, len(names), tuple(names))
