@@ -24,6 +24,7 @@ from rebat.workloads.importing import import_jobs
 from tests.support.outages import down_intervals
 
 US = 1_000_000
+ZERO = 1_704_067_200
 HEADER = (
     "JobID|JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|TimelimitRaw|"
     "NodeList\n"
@@ -700,5 +701,40 @@ def test_planned_reboots_and_the_state_fail_are_no_failures(tmp_path: Path) -> N
         assert dropped["a planned reboot, which kills no job"] == 1
         assert dropped["a drain, which kills no job"] == 2
     only = written(tmp_path / "only.txt", *rows[:2], header=EVENTS)
-    with pytest.raises(InputError, match="no failures.*1 a planned reboot, which kills no job"):
+    with pytest.raises(InputError, match=r"no failures.*1 a planned reboot, which kills no job"):
         read_record("auto", only, ReaderOptions())
+
+
+# ---- suspended jobs of PBS
+
+
+def test_suspended_time_of_pbs_is_not_run_time(tmp_path: Path) -> None:
+    def line(at: str, kind: str, name: int, start: int = 0, end: int = 0) -> str:
+        text = f"user=a queue=q ctime={ZERO} qtime={ZERO} etime={ZERO} start={start} end={end}"
+        text += f" exec_vnode=(n{name}:ncpus=1) Resource_List.walltime=01:00:00"
+        more = text if kind in "SER" else "requestor=Scheduler@srv"
+        return f"01/01/2024 {at};{kind};{name}.srv;{more}\n"
+
+    rows = [
+        line("00:00:00", "S", 1, ZERO), line("00:01:00", "z", 1), line("00:02:00", "r", 1),
+        line("00:03:00", "z", 1), line("00:03:30", "r", 1),
+        line("00:10:00", "E", 1, ZERO, ZERO + 600),
+        # suspended until its end; suspended twice without a resumption
+        line("00:04:00", "z", 2), line("00:05:00", "z", 2),
+        line("00:10:00", "E", 2, ZERO, ZERO + 600),
+        # a suspension of an earlier attempt does not count
+        line("00:00:00", "S", 3, ZERO), line("00:01:00", "z", 3),
+        line("00:02:00", "R", 3, ZERO, ZERO + 120), line("00:05:00", "S", 3, ZERO + 300),
+        line("00:10:00", "E", 3, ZERO + 300, ZERO + 600),
+        # still running, and still suspended
+        line("00:00:00", "S", 4, ZERO), line("00:06:00", "z", 4), line("00:10:00", "r", 5),
+    ]  # fmt: skip
+    path = written(tmp_path / "a.log", *rows, header="")
+    assert {name: run for name, (_, _, run) in runs(path, "pbs").items()} == {
+        "1": 510, "2": 240, "3": 300, "4": 360
+    }  # fmt: skip
+    notes = import_jobs(path, "pbs").workload.notes
+    assert not any("type" in note for note in notes)
+    assert {name: run for name, (_, _, run) in runs(path, "pbs", tz="Asia/Tokyo").items()}[
+        "1"
+    ] == 510

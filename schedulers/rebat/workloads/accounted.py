@@ -220,7 +220,9 @@ def _run_times(table: Rows, jobs: JoinedJobs, cuts: dict[int, Correction]) -> An
     rows = jobs.last
     run_s = table.column("run")[rows].copy()
     missing = np.isnan(run_s) & jobs.started
-    run_s[missing] = end_of(table) - table.column("start")[rows][missing]
+    open_s = end_of(table) - table.column("start")[rows]
+    open_s -= np.nan_to_num(table.column("suspended")[rows])
+    run_s[missing] = np.maximum(open_s, 0)[missing]
     if cuts:
         for position, row in enumerate(rows.tolist()):
             if row in cuts:
