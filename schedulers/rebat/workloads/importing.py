@@ -21,12 +21,12 @@ from rebat.records.pbs import read_pbs
 from rebat.records.sacct import read_sacct
 from rebat.records.slurm_rules import read_rules
 from rebat.records.sources import PARQUET, kind_of, opened
-from rebat.records.swf import is_partial, read_swf
+from rebat.records.swf import THINK_TIME, is_partial, read_swf
 from rebat.records.table import Rows
 from rebat.records.tables import read_table
 from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
 from rebat.workloads.recorded import ImportedWorkload, accounted_schedule, trace_schedule
-from rebat.workloads.recorded_dependencies import with_dependencies
+from rebat.workloads.recorded_dependencies import preceding_jobs, with_dependencies
 from rebat.workloads.recorded_rules import reservations_of, with_rules
 from rebat.workloads.trace import TraceColumns, TraceOptions, checked, placed, trace_options
 
@@ -108,7 +108,7 @@ def import_jobs(
         attempts = None if record is None else accounted_schedule(record, done)
         return ImportedWorkload(done.workload, attempts, cuts)
     trace = checked(_with_notes(jobs_of_rows(rows, chosen), rows), rows.problems)
-    done = placed(trace, chosen)
+    done = with_dependencies(placed(trace, chosen), preceding_jobs(rows))
     return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
 
 
@@ -193,13 +193,15 @@ def _sizes(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def _extras(rows: Rows) -> Any:
-    """Return account, QOS and memory of each job. Jobs with equal values share a dict."""
+    """Return further fields of each job. Jobs with equal values share a dict."""
     columns: dict[str, list[Any]] = {
         field: rows.texts[field].tolist() for field in ("account", "qos") if field in rows.texts
     }
     if "memory" in rows.numbers:
         memory = np.nan_to_num(rows.column("memory"), nan=-1.0)
         columns["requested_memory_mb"] = memory.tolist()
+    if "think" in rows.numbers:
+        columns[THINK_TIME] = np.nan_to_num(rows.column("think"), nan=-1.0).tolist()
     if not columns:
         return None
     shared: dict[tuple[Any, ...], dict[str, Any]] = {}
