@@ -16,7 +16,7 @@ from rebat.records.clock import EARLIEST_EPOCH_S, midnight_s, zone_of
 from rebat.records.detect import PLAIN_COLUMNS
 from rebat.records.hosts import check_list, expanded
 from rebat.records.mapping import Fields, TimeColumn, TimeUnit, ValueColumn, required_columns
-from rebat.records.outages import drop, read_outages
+from rebat.records.outages import read_outages, without_zero
 from rebat.records.sources import csv_blocks
 from rebat.records.table import Problems, Rows
 
@@ -72,7 +72,7 @@ def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -
     if dated or EARLIEST_EPOCH_S <= first_s < np.inf:
         rows.facts["zone"] = UTC if dated else zone_of(zone, "--zone")
         rows.facts["zero_s"] = midnight_s(first_s, rows.facts["zone"])
-    rows = drop(rows, rows.column("up") == down, "zero duration")
+    rows = without_zero(rows)
     nodes = dict.fromkeys(rows.text("hosts").tolist())
     if all(name.isascii() and name.isdecimal() for name in nodes):
         largest = max(nodes, key=lambda name: (len(name.lstrip("0")), name), default="0")

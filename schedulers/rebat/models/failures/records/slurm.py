@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from rebat.core.errors import InputError
 from rebat.core.node_events import Outages
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
@@ -187,9 +186,7 @@ def record_of_downs(
 ) -> Record:
     """Return the record with these down intervals. Its time 0 is stated in the zone ``zone``."""
     if not used.outages:
-        dropped = "; ".join(f"{n} {reason}" for reason, n in sorted(lines.dropped.items()) if n)
-        problem = "contains no failures" + (f" (dropped: {dropped})" if dropped else "")
-        raise InputError(problem, where, "a node that is down")
+        raise lines.without_failures(where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
     local = origin.astimezone(zone_of(zone, "--zone")).replace(tzinfo=None)
     return lines.record(Outages.of(used.outages), local, len(names), tuple(names))
