@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 def _formats_of_jobs(formatter: click.HelpFormatter) -> None:
     """Write the formats, the mappings, and the commands that export records."""
+    from rebat.records.foreign import EXPORT, EXPORT_EVENTS
     from rebat.records.mapping import open_mapping, shipped_mappings
     from rebat.records.queues import EXPORT_PARTITIONS
-    from rebat.records.sacct import EXPORT, EXPORT_EVENTS
     from rebat.records.slurm_rules import EXPORT_RULES
 
     with formatter.section("Formats (--format)"):

@@ -14,11 +14,11 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.records.clock import Clock, TimeKind
+from rebat.records.foreign import EXPORT_EVENTS, reject_foreign
 from rebat.records.hosts import check_list, expanded, sorted_names
 from rebat.records.judge import check_clusters
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.outages import drop, only, read_outages
-from rebat.records.sacct import EXPORT_EVENTS
 from rebat.records.slurm_rows import header_of, slurm_blocks
 from rebat.records.sources import Block, opened
 from rebat.records.table import Problems, Rows
@@ -149,9 +149,9 @@ def read_node_events(
     where = str(path)
     problems = Problems(where, strict)
     with opened(path) as text:
-        delimiter, names = header_of(
-            text.readline(1_000_000), where, f"the output of: {EXPORT_EVENTS}"
-        )
+        first = text.readline(1_000_000)
+        reject_foreign(first, where)
+        delimiter, names = header_of(first, where, f"the output of: {EXPORT_EVENTS}")
         _check_columns(names, where)
         names = [{"start": "timestart", "end": "timeend"}.get(name, name) for name in names]
         plausible = _plausibility(names, Clock(zone))

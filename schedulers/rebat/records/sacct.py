@@ -25,6 +25,7 @@ from rebat.core.formatting import counted
 from rebat.records.cells import Place
 from rebat.records.clock import Clock, Floats
 from rebat.records.dependencies import array_option, dependency_option
+from rebat.records.foreign import EXPORT, FIRST_LINES, reject_foreign
 from rebat.records.hosts import check_list, number_of
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.reader import read_rows
@@ -40,20 +41,6 @@ from rebat.records.values import (
     number,
     state_of,
 )
-
-EXPORT = (
-    "SLURM_TIME_FORMAT=%s sacct -a -P -X -D -S 2024-01-01 -E now --delimiter=$'\\x1f' "
-    "-o JobID,JobIDRaw,Cluster,User,Account,Partition,QOS,Submit,Eligible,Start,End,"
-    "ElapsedRaw,Suspended,State,NNodes,NCPUS,ReqMem,TimelimitRaw,NodeList,"
-    "JobName,SubmitLine,Reservation,Priority > jobs.txt"
-)
-"""Command that writes the records of all jobs with all columns."""
-
-EXPORT_EVENTS = (
-    "SLURM_TIME_FORMAT=%s sacctmgr -P show event Start=2024-01-01 "
-    "format=Cluster,NodeName,Start,End,StateRaw,State,Reason > events.txt"
-)
-"""Command that writes the events of all nodes."""
 
 MAX_ID = 64
 """Maximum length of a job id."""
@@ -135,8 +122,11 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     with opened(path) as text:
         first = text.readline(1_000_000)
         if first.lstrip().startswith("{"):
-            blocks = blocks_of(json_rows([first, *text], str(path)))
+            lines = [first, *text]
+            reject_foreign("".join(lines[:FIRST_LINES]), str(path))
+            blocks = blocks_of(json_rows(lines, str(path)))
         else:
+            reject_foreign(first, str(path))
             blocks = _parsable(text, first, Clock(zone), problems)
         rows = read_rows(without(blocks, _steps, dropped), FIELDS, zone, problems, check_ids=False)
     rows.dropped += dropped

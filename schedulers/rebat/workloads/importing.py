@@ -15,6 +15,7 @@ from rebat.records import detect
 from rebat.records.alcf import read_alcf
 from rebat.records.clock import Floats, zone_of
 from rebat.records.detect import ALCF, AUTO, PBS, SACCT, SWF, TABLE
+from rebat.records.foreign import FIRST_LINES
 from rebat.records.judge import early_note
 from rebat.records.mapping import TableMapping
 from rebat.records.pbs import read_pbs
@@ -264,14 +265,17 @@ def detected(path: Path) -> str:
     form = detect.detected(path)
     if form not in ABOUT:
         expected = f"--format {', '.join(ABOUT)}"
-        raise InputError("its format is not recognised", str(path), expected)
+        with opened(path) as text:
+            why = detect.unusual(next((line for line in text if line.strip()), ""))
+        problem = "its format is not recognised" + (f": {why}" if why else "")
+        raise InputError(problem, str(path), expected)
     return form
 
 
 def detected_text(path: Path) -> str | None:
     """Return the format of jobs in a file that is neither JSON nor Parquet, or None."""
     with opened(path) as text:
-        lines = [line[:100_000] for _, line in zip(range(detect.FIRST_LINES), text, strict=False)]
+        lines = [line[:100_000] for _, line in zip(range(FIRST_LINES), text, strict=False)]
     first = next((line for line in lines if line.strip()), "")
     form = None if first.lstrip().startswith(("{", "[")) else detect.form_of(lines)
     return form if form in ABOUT else None
