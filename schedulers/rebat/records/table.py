@@ -133,9 +133,11 @@ class Problems:
         limit = max(1.0, MOST_INVALID * (n_valid + bad)) if n_valid else 0
         if bad <= limit:
             return
-        line, problem, expected = min(self._first.values(), key=lambda first: first[0])
+        kind, (line, problem, expected) = self._by_line()[0]
         if bad > 1:
-            problem += f" ({bad} of {n_valid + bad} rows are invalid, more than a tenth)"
+            others = bad - self.counts[kind]
+            more = f"; {others} of them for other reasons" if others else ""
+            problem += f" ({bad} of {n_valid + bad} rows are invalid, more than a tenth{more})"
         raise InputError(problem, f"{self.where}:{line}", expected)
 
     def reasons(self) -> Counter[str]:
