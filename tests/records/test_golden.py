@@ -786,8 +786,14 @@ def test_no_values_of_other_formats(tmp_path: Path, value: str) -> None:
         made = import_jobs(swf, missing_walltime="none").workload
         assert {j.id: j.walltime_us for j in made.jobs}["99"] is None
         number = {"set": True, "infinite": False, "number": int(value)}
-        times = {"submission": ZERO, "start": ZERO, "end": ZERO + 9, "elapsed": number}
-        record = {"job_id": 1, "time": {**times, "limit": number}, "state": {"current": "COMPLETED"},
+        times: dict[str, Any] = {
+            "submission": ZERO,
+            "start": ZERO,
+            "end": ZERO + 9,
+            "elapsed": number,
+        }
+        times["limit"] = number
+        record = {"job_id": 1, "time": times, "state": {"current": "COMPLETED"},
                   "nodes": "n[1-2]", "allocation_nodes": number}  # fmt: skip
         path = tmp_path / "j.json"
         path.write_text(json.dumps({"jobs": [record]}))
@@ -911,3 +917,27 @@ def test_rows_are_counted_by_column(tmp_path: Path) -> None:
     few = written(tmp_path / "few.csv", *rows[:5], *bad, header=header)
     with pytest.raises(InputError, match="5 of 10 rows are invalid, more than a tenth; 4 of them"):
         read_record("auto", few, ReaderOptions())
+
+
+def test_a_table_of_failures_has_the_names_and_time_0_of_a_workload(tmp_path: Path) -> None:
+    names = ("node01", "node02", "node03")
+    origin = 1_767_261_600.0
+    rows = ["node03,1767269600,1767270200\n", "other,1767269600,1767270200\n",
+            "node[01-02],1767261000,1767261700\n", "node01,1767260000,1767261600\n"]  # fmt: skip
+    rows[2] = '"node[01-02]",1767261000,1767261700\n'
+    path = written(tmp_path / "down.csv", *rows, header="node,down,up\n")
+    on: dict[str, Any] = {"workload": (names, origin)}
+    expected = [("node01", 0, 100), ("node02", 0, 100), ("node03", 8000, 8600)]
+    assert sorted(outages(path, "csv", **on)) == expected
+    dropped = read_record("csv", path, ReaderOptions(**on)).dropped
+    assert dropped["of nodes that the workload does not have"] == 1
+    assert dropped["zero duration, or before time 0"] == 1
+    # Seconds from time 0, and numbers of nodes.
+    plain = written(tmp_path / "plain.csv", "2,8000,8600\n", header="node,down,up\n")
+    assert outages(plain, "csv", **on) == [("node03", 8000, 8600)]
+    dates = written(
+        tmp_path / "dates.csv", "node03,2026-01-01T13:13:20,\n", header="node,down,up\n"
+    )
+    assert outages(dates, "csv", zone="Europe/Paris", **on) == [("node03", 8000, None)]
+    with pytest.raises(InputError, match="contains local times"):
+        outages(dates, "csv", **on)

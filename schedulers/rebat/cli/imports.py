@@ -235,7 +235,7 @@ def import_failures(
     ],
     workload: Annotated[
         File | None,
-        "With the format sacctmgr or sacct: workload imported from the same cluster. The event file then uses the node numbers and the time origin of this workload.",
+        "With the format sacctmgr, sacct or csv: workload imported from the same cluster. The event file then uses the node numbers and the time origin of this workload.",
     ] = None,
     jobs: Annotated[Values, options_of(ReaderOptions, "attempts", "slurmd_timeout_s")],
     begin: Annotated[

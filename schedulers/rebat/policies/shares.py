@@ -190,7 +190,7 @@ def _below(node: Node) -> list[Node]:
     """Return the members of an account, and those of its members with `PARENT`."""
     rows = [*node.members.values()]
     return [
-        one for row in rows for one in (_below(row) if row.as_parent and row.members else [row])
+        node for row in rows for node in (_below(row) if row.as_parent and row.members else [row])
     ]
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from datetime import UTC
+from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +43,9 @@ def _first_line(path: Path) -> str:
         return next((line for line in text if line.strip()), "")
 
 
-def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -> Rows:
+def read_down_table(
+    path: Path, strict: bool = False, zone: str | None = None, local: tzinfo = UTC
+) -> Rows:
     """Read failures from a table with the columns ``node``, ``down`` and ``up``.
 
     The names may have capital letters. The columns may be separated by commas, semicolons or tabs.
@@ -61,6 +63,8 @@ def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
     zone : str, optional
         Time zone of the midnight that is time 0 for Unix times (default: UTC).
+    local : tzinfo
+        Time zone of ISO dates without a zone.
     """
     problems = Problems(str(path), strict)
     delimiter, header = split_header(_first_line(path))
@@ -80,7 +84,7 @@ def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -
         "down": (TimeColumn(column=down_column, unit=unit),),
         "up": (TimeColumn(column=up_column, unit=unit),),
     }
-    rows = read_outages(itertools.chain([first], blocks), fields, problems)
+    rows = read_outages(itertools.chain([first], blocks), fields, problems, local)
     if rows.clock.kinds >= {"local", "zoned"}:
         expected = "only dates without a zone, or only dates with one"
         raise InputError("dates have mixed formats", str(path), expected)

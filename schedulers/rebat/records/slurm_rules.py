@@ -466,9 +466,9 @@ def _owners(
         for number in value.split(",")
         if number.strip()
     ]
-    found = [*associations.owners(ids)] if associations else []
-    words += found
-    if ids and not found:
+    owners = [*associations.owners(ids)] if associations else []
+    words += owners
+    if ids and not owners:
         refused.append(f"associations {', '.join(ids)}, which no column ID states")
     if groups := row.get("groups", "").strip():
         refused.append(f"groups {groups}")

@@ -88,14 +88,14 @@ def read_swf(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
 def _set_predecessors(rows: Rows) -> None:
     """State dependencies on preceding jobs as Slurm does. Think times without these are unset."""
     after, think = rows.numbers.pop("after"), rows.numbers.pop("think")
-    known = (after > 0) & ~is_partial(rows)
-    if not known.any():
+    follows = (after > 0) & ~is_partial(rows)
+    if not follows.any():
         return
     names = (
-        f"afterany:{number:.0f}" if has else "" for number, has in zip(after, known, strict=True)
+        f"afterany:{number:.0f}" if has else "" for number, has in zip(after, follows, strict=True)
     )
     rows.texts["dependency"] = np.array([*names], dtype=object)
-    rows.numbers["think"] = np.where(known & (think > 0), think, np.nan)
+    rows.numbers["think"] = np.where(follows & (think > 0), think, np.nan)
     if n_think := int((rows.column("think") > 0).sum()):
         rows.notes.append(
             f"{counted(n_think, 'job')} with a think time after the end of the preceding job: "

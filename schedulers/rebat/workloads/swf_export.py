@@ -56,8 +56,8 @@ class Predecessors:
         if len(ended) != 1:
             return UNKNOWN, str(UNKNOWN)
         think_s = fields.get(THINK_TIME)
-        known = isinstance(think_s, int | float) and think_s >= 0
-        return self._numbers[ended[0]], f"{think_s:.15g}" if known else str(UNKNOWN)
+        is_number = isinstance(think_s, int | float) and think_s >= 0
+        return self._numbers[ended[0]], f"{think_s:.15g}" if is_number else str(UNKNOWN)
 
     @property
     def notes(self) -> list[str]:

@@ -436,14 +436,14 @@ def _without_stragglers(trace: TraceColumns, options: TraceOptions) -> TraceColu
     if not (early & trace.is_job).any():
         return trace
     order = np.argsort(jobs.submit_s, kind="stable")
-    note, kept = stragglers_note(
+    note, stays = stragglers_note(
         jobs.submit_s[order],
         begin_s,
         jobs.ids[order].tolist(),
         jobs.node_s[order],
         all_jobs=options.all_jobs,
     )
-    return (trace if kept else trace.take(~early)).noting(note)
+    return (trace if stays else trace.take(~early)).noting(note)
 
 
 def _sizes(trace: TraceColumns, options: TraceOptions) -> Floats:

@@ -77,7 +77,7 @@ class Lines:
         self.notes: list[str] = []
 
     def without_failures(self, where: str, expected: str) -> InputError:
-        """Return the error for a file of which no line is used. It states the dropped lines."""
+        """Return the error for a file without used lines. It states the dropped lines."""
         dropped = "; ".join(f"{n} {reason}" for reason, n in sorted(self.dropped.items()) if n)
         problem = "contains no failures" + (f" (dropped: {dropped})" if dropped else "")
         return InputError(problem, where, expected)
