@@ -233,3 +233,40 @@ def test_nothing_of_other_users_runs_in_a_reservation(first: int) -> None:
             n_checked += 1
             assert window is None or planned_us <= window.begin_us, (seed, record.attempt.id)
     assert n_checked
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(4))
+def test_requests_of_a_reservation_start_inside_under_failures(first: int) -> None:
+    """In random runs with failures, stealing, checkpoints and split messages.
+
+    A job that requested the reservation starts in its time on its nodes, or after it.
+    """
+    n_checked = 0
+    for seed in range(first * few(240), (first + 1) * few(240)):
+        rng = random.Random(seed)
+        n_nodes = rng.choice([4, 10])
+        nodes = NodeSet.of(rng.sample(range(n_nodes), rng.randint(1, n_nodes)))
+        begin = rng.randint(0, 20)
+        end = begin + rng.randint(1, 40)
+        text = f"r:{nodes}:begin={begin}:length={end - begin}"
+        # a partition may have too few nodes inside
+        point = supporting_point(rng, n_nodes, {"reservations": text, "partitions": ""})
+        load = workload(rng, n_nodes)
+        asks = {job.id for job in load.jobs if rng.random() < 0.5}
+        names = {job.id: "r" if job.id in asks else "" for job in load.jobs}
+        load = with_fields(load, {job_id: {"reservation": name} for job_id, name in names.items()})
+        for record in plain_ledger(point, load, rng, seed).attempts:
+            job = record.attempt.job_id.partition("!")[2]
+            small = record.attempt.n_nodes <= nodes.size
+            if (
+                record.nodes is None
+                or job not in asks
+                or not small
+                or record.start_us >= to_us(end)
+            ):
+                continue
+            n_checked += 1
+            assert to_us(begin) <= record.start_us, (seed, record.attempt.id)
+            assert not {*record.nodes} - {*nodes}, (seed, record.attempt.id)
+    assert n_checked
