@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rebat.records.sacct import EXPORT, EXPORT_EVENTS
+from rebat.records.foreign import EXPORT, EXPORT_EVENTS
 
 SLACK_S = 3.0
 """Tolerance in seconds. Slurm's times are whole seconds, and jobs end some time after the cause."""

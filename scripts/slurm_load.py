@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.records.sacct import EXPORT
+from rebat.records.foreign import EXPORT
 
 N_NODES = 16
 USERS = ("u1", "u2", "u3", "u4")

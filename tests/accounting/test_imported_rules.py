@@ -85,6 +85,59 @@ def test_rules_are_in_the_workload_and_in_runs(tmp_path: Path, rules: list[Path]
     assert (starts["easy"] != starts["easy:rules=all"]).any()
 
 
+@pytest.mark.parametrize("column", [True, False])
+@pytest.mark.parametrize("owner", ["", "ann"])
+def test_jobs_keep_their_reservation(tmp_path: Path, column: bool, owner: str) -> None:
+    """Stated by the column Reservation, or because they started in its time, on its nodes."""
+    head = HEAD + ("|Reservation" if column else "")
+    lines = [head]
+    for n, (user, start, nodes, name) in enumerate([
+        ("ann", 0, "n[3-4]", ""), ("ann", 700, "n[1-2]", "r"), ("bo", 710, "n[3-4]", ""),
+        ("ann", 900, "n[1-4]", "gone"),
+    ]):  # fmt: skip
+        times = f"{BEGIN + start}|{BEGIN + start}|{BEGIN + start}|{BEGIN + start + 100}"
+        row = f"{n}|{user}|phys|main|{times}|COMPLETED|2|2|{nodes}"
+        lines.append(row + (f"|{name}" if column else ""))
+    jobs = write(tmp_path, "jobs.txt", "\n".join(lines) + "\n")
+    begin = BEGIN + 600
+    show = (
+        f"ReservationName=r StartTime={begin} EndTime={begin + 1000} Nodes=n[1-2] "
+        f"Users={owner or '(null)'}\nReservationName=old StartTime={BEGIN - 9} "
+        f"EndTime={BEGIN - 5} Nodes=n1\nReservationName=far StartTime={BEGIN} "
+        f"EndTime={BEGIN + 9} Nodes=x9\n"
+    )
+    made = import_jobs(jobs, "sacct", rules=[write(tmp_path, "r.txt", show)]).workload
+    named = column or not owner
+    assert [job.extra.get("reservation") for job in made.jobs] == [
+        None, "r" if named else None, None, None
+    ]  # fmt: skip
+    assert made.machine is not None
+    assert made.machine["rules"]["reservations"] == (
+        "r:0-1:begin=600.000000:length=1000.000000" + ("" if named else ":user=ann")
+    )
+    notes = " ".join(made.notes)
+    assert ("check: reservation r states no users, but 1 job ran in it (job 1)" in notes) == (
+        named and not owner
+    )
+    assert ("1 job ran in a reservation that the rules do not state" in notes) == column
+    assert "1 reservation left out: no node of the machine" in notes
+    assert "1 reservation left out: ended before the first submission" in notes
+    frame = rebat.run(made, "easy:rules=reservations").jobs.set_index("job_id")
+    assert frame.loc["1", "first_start"] == 700
+
+
+def test_reservations_with_one_name_are_told_apart(tmp_path: Path) -> None:
+    lines = [HEAD + "|Reservation"]
+    for n, start in enumerate((100, 1100)):
+        times = "|".join([str(BEGIN + start)] * 3)
+        lines.append(f"{n}|u|a|main|{times}|{BEGIN + start + 50}|COMPLETED|1|2|n1|r")
+    jobs = write(tmp_path, "jobs.txt", "\n".join(lines) + "\n")
+    rows = [f"c|r|n1|{BEGIN + at}|{BEGIN + at + 200}|" for at in (0, 1000)]
+    text = "\n".join(["Cluster|Name|NodeNames|Start|End|Flags", *rows]) + "\n"
+    made = import_jobs(jobs, "sacct", rules=[write(tmp_path, "r.txt", text)]).workload
+    assert [job.extra["reservation"] for job in made.jobs] == ["r", "r-2"]
+
+
 def test_a_site_replaces_the_rules(tmp_path: Path, rules: list[Path]) -> None:
     made = import_jobs(record(tmp_path), "sacct", rules=rules).workload
     save_workload(made, tmp_path / "jobs.json.gz")

@@ -435,6 +435,14 @@ def test_without_names_nodes_are_assigned(tmp_path: Path, capsys: Capture) -> No
     assert "no node names" in capsys.readouterr().out
     crowded = import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=3).schedule
     assert crowded is not None and "up to 4 nodes" in crowded.notes[-1]
+    imported(tmp_path, tmp_path / "dump.txt", None, "--nodes", "3", "--force")
+    summary = content(tmp_path / "past/recorded/summary.json")
+    # Jobs 1 and 2 share a node from 5 to 10 s, jobs 2 and 3 from 10 to 15 s: 3 nodes are in use.
+    assert summary["metrics"]["useful_utilisation"] == pytest.approx((2 * 5 + 3 * 10 + 2 * 5) / 60)
+    capsys.readouterr()
+    main(["validate", str(tmp_path / "past"), "--workload", str(tmp_path / "jobs.json")])
+    printed = capsys.readouterr().out
+    assert "valid: 3 rows, 0 findings" in printed and "two jobs on one node: 2" in printed
     with pytest.raises(InputError, match=r"an attempt has 2 nodes, but the machine has 1"):
         import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=1)
 

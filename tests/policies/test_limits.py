@@ -54,6 +54,30 @@ def test_known_starts(policy: str, limits: str, starts: list[float]) -> None:
     assert starts_of(f"{policy}{joint}limits={limits}" if limits else policy) == starts
 
 
+@pytest.mark.parametrize(
+    ("limits", "starts"),
+    [
+        ("account=sci:child=x:child=y:nodes=2", [0, 0, 10, 10]),
+        ("account=sci:child=x:nodes=1", [0, 10, 0, 0]),
+        ("account=x:jobs=1+account=sci:child=x:child=y:jobs=3", [0, 10, 0, 0]),
+        ("user=ann:account=y:jobs=1", [0, 0, 0, 10]),
+        ("user=ann:account=x:account=y:nodes=3", [0, 0, 0, 10]),
+        ("user=ann:account=z:nodes=1", [0, 0, 0, 0]),
+        ("user:jobs=1", [0, 10, 20, 30]),
+    ],
+)
+def test_limits_of_accounts_below_and_of_users_in_an_account(
+    limits: str, starts: list[float]
+) -> None:
+    jobs = tuple(
+        Job(str(n), 1, 0, to_us(10), "d", {"user": "ann", "account": account})
+        for n, account in enumerate("xxyy")
+    )
+    load = Workload("w", 4, jobs, {"d": {"type": "delay", "delay": 10}})
+    rows = simulate(load, preset(f"easy:limits={limits}")).rows
+    assert rows.column("first_start").tolist() == starts
+
+
 def test_a_job_larger_than_a_limit_is_rejected() -> None:
     starts = starts_of("easy:limits=user=ann:nodes=2")
     assert starts[2] != starts[2]  # NaN
@@ -80,7 +104,9 @@ def test_limits_are_read_or_refused() -> None:
         ("user", ""): Limit(4, 0), ("account", "a"): Limit(2, 9)
     }  # fmt: skip
     for text in ("user", "user:jobs", "user:jobs=x", "team:jobs=1", "user=:jobs=1", "user:cores=1",
-                 "user:jobs=1+user:jobs=2", "user:jobs=1:jobs=2", "user:jobs=1+"):  # fmt: skip
+                 "user:jobs=1+user:jobs=2", "user:jobs=1:jobs=2", "user:jobs=1+",
+                 "user:account=a:jobs=1", "user=a:child=b:jobs=1", "account=a:child=:jobs=1",
+                 "account=a:child=b", "queue=a:child=b:jobs=1"):  # fmt: skip
         with pytest.raises(InputError, match="invalid limits"):
             read_limits(text)
     for policy in ("dbes:limits=user:jobs=1", "easy:react=preempt,limits=user:jobs=1"):

@@ -117,6 +117,32 @@ def test_a_user_with_the_level_of_an_account_has_the_rank_of_its_first_user() ->
     assert factors == [1.0, 1.0, 1 / 3]
 
 
+@pytest.mark.parametrize("rule", ["tree", "classic"])
+def test_users_with_the_share_of_their_parent_have_equal_factors(rule: str) -> None:
+    shares = Shares("p=1(a=parent+b=parent)+q=1(c=1)", rule=rule)
+    used(shares, "p", "a", 4, 0, 10)
+    used(shares, "q", "c", 2, 0, 10)
+    a, b, c = (
+        shares.factor(Traits(user=user, account=account), 10)
+        for account, user in (("p", "a"), ("p", "b"), ("q", "c"))
+    )
+    assert a == b < c
+    if rule == "classic":
+        assert a == 2 ** -((4 / 6) / 0.5)
+
+
+@pytest.mark.parametrize("rule", ["tree", "classic"])
+def test_accounts_with_the_share_of_their_parent_are_left_out(rule: str) -> None:
+    nested = Shares("p=parent(a=1+r=parent(b=2))+c=1", rule=rule)
+    flat = Shares("a=1+b=2+c=1", rule=rule)
+    for shares, accounts in ((nested, ("p", "r", "")), (flat, ("", "", ""))):
+        for nodes, user, account in zip((3, 4, 1), "abc", accounts, strict=True):
+            used(shares, account, user, nodes, 0, 10)
+    for user, account in (("a", "p"), ("b", "r"), ("c", "")):
+        expected = flat.factor(Traits(user=user), 10)
+        assert nested.factor(Traits(user=user, account=account), 10) == pytest.approx(expected)
+
+
 def test_unknown_users_and_accounts_have_one_share() -> None:
     shares = Shares("phys=1(ann=1)")
     used(shares, "phys", "ann", 5, 0, 10)

@@ -64,6 +64,65 @@ def test_known_starts(policy: str, reservations: str, starts: list[float]) -> No
     assert starts_of(policy, reservations=reservations) == pytest.approx(starts, nan_ok=True)
 
 
+def nodes_of(policy: str, reservations: str, rows, fields) -> list[tuple[float, str]]:
+    """Return the start and the nodes of jobs (submission, nodes, walltime, run time) on 4 nodes."""
+    jobs = tuple(
+        Job(str(n), size, to_us(at), to_us(wall), f"d{run}", fields[n])
+        for n, (at, size, wall, run) in enumerate(rows)
+    )
+    profiles = {f"d{run}": {"type": "delay", "delay": run} for *_, run in rows}
+    chosen = f"{policy}{',' if ':' in policy else ':'}reservations={reservations}"
+    result = simulate(Workload("w", 4, jobs, profiles), preset(chosen))
+    found = {
+        record.attempt.job_id.partition("!")[2]: (record.start_us / 1e6, str(record.nodes))
+        for record in result.ledger.attempts
+        if record.nodes is not None
+    }
+    return [found[str(n)] for n in range(len(rows))]
+
+
+PLACES = (*POLICIES, "easy:planning=fifo", "greedy")
+PAIR = [(20, 2, 30, 10), (20, 2, 30, 10)]
+ANN, BO = {"user": "ann", "account": "phys"}, {"user": "bo", "account": "chem"}
+ASKS = {"user": "zed", "reservation": "r"}
+
+
+@pytest.mark.parametrize("policy", PLACES)
+@pytest.mark.parametrize("owner", ["user=ann", "account=phys", "user=zed:account=phys"])
+def test_jobs_of_owners_prefer_the_nodes_of_the_reservation(policy: str, owner: str) -> None:
+    # Job 0 of ann is on the reserved nodes, so job 1 of bo has the others.
+    for nodes, others in (("0-1", "2-3"), ("2-3", "0-1"), ("1-2", "0 3")):
+        text = f"r:{nodes}:begin=10:length=100:{owner}"
+        assert nodes_of(policy, text, PAIR, [ANN, BO]) == [(20, nodes), (20, others)]
+    # A job of ann that does not fit inside uses other nodes, too.
+    text = f"r:0:begin=10:length=100:{owner}"
+    assert nodes_of(policy, text, PAIR[:1], [ANN])[0][0] == 20
+
+
+@pytest.mark.parametrize("policy", PLACES)
+@pytest.mark.parametrize("owner", ["", ":user=zed", ":account=phys"])
+def test_jobs_that_request_a_reservation_start_in_it(policy: str, owner: str) -> None:
+    # At 20 s, the nodes 2-3 are free, but the job waits for its reservation.
+    text = f"r:0-1:begin=50:length=100{owner}"
+    rows = [(20, 2, 30, 10), (60, 2, 30, 10), (61, 2, 30, 10)]
+    assert nodes_of(policy, text, rows, [ASKS, BO, ASKS]) == [(50, "0-1"), (60, "2-3"), (61, "0-1")]
+    # After the reservation, or if it is too small, the job is like all others.
+    late = f"r:0-1:begin=1:length=5{owner}"
+    assert nodes_of(policy, late, rows[:1], [ASKS])[0][0] == 20
+    small = f"r:3:begin=50:length=100{owner}"
+    assert nodes_of(policy, small, rows[:1], [ASKS])[0][0] == 20
+    # Without this reservation, its name has no effect.
+    other = "s:0-1:begin=500:length=5"
+    assert nodes_of(policy, other, rows[:1], [ASKS])[0][0] == 20
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_requests_of_a_repeated_reservation_wait_for_its_next_window(policy: str) -> None:
+    text = "r:2-3:begin=10:length=20:every=100"
+    rows = [(40, 2, 15, 10), (40, 2, 15, 10)]
+    assert nodes_of(policy, text, rows, [ASKS, BO]) == [(110, "2-3"), (40, "0-1")]
+
+
 @pytest.mark.parametrize("policy", [*POLICIES, "easy:planning=fifo", "cluster"])
 def test_announced_maintenance_lets_no_job_start_that_would_run_into_it(policy: str) -> None:
     drain = {"type": "drain", "nodes": "0-3"}
@@ -173,4 +232,41 @@ def test_nothing_of_other_users_runs_in_a_reservation(first: int) -> None:
             (window, *_) = [*row.windows(record.start_us), None]
             n_checked += 1
             assert window is None or planned_us <= window.begin_us, (seed, record.attempt.id)
+    assert n_checked
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(4))
+def test_requests_of_a_reservation_start_inside_under_failures(first: int) -> None:
+    """In random runs with failures, stealing, checkpoints and split messages.
+
+    A job that requested the reservation starts in its time on its nodes, or after it.
+    """
+    n_checked = 0
+    for seed in range(first * few(240), (first + 1) * few(240)):
+        rng = random.Random(seed)
+        n_nodes = rng.choice([4, 10])
+        nodes = NodeSet.of(rng.sample(range(n_nodes), rng.randint(1, n_nodes)))
+        begin = rng.randint(0, 20)
+        end = begin + rng.randint(1, 40)
+        text = f"r:{nodes}:begin={begin}:length={end - begin}"
+        # a partition may have too few nodes inside
+        point = supporting_point(rng, n_nodes, {"reservations": text, "partitions": ""})
+        load = workload(rng, n_nodes)
+        asks = {job.id for job in load.jobs if rng.random() < 0.5}
+        names = {job.id: "r" if job.id in asks else "" for job in load.jobs}
+        load = with_fields(load, {job_id: {"reservation": name} for job_id, name in names.items()})
+        for record in plain_ledger(point, load, rng, seed).attempts:
+            job = record.attempt.job_id.partition("!")[2]
+            small = record.attempt.n_nodes <= nodes.size
+            if (
+                record.nodes is None
+                or job not in asks
+                or not small
+                or record.start_us >= to_us(end)
+            ):
+                continue
+            n_checked += 1
+            assert to_us(begin) <= record.start_us, (seed, record.attempt.id)
+            assert not {*record.nodes} - {*nodes}, (seed, record.attempt.id)
     assert n_checked

@@ -24,6 +24,7 @@ from rebat.workloads.importing import import_jobs
 from tests.support.outages import down_intervals
 
 US = 1_000_000
+ZERO = 1_704_067_200
 HEADER = (
     "JobID|JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|State|NNodes|NCPUS|TimelimitRaw|"
     "NodeList\n"
@@ -80,9 +81,9 @@ def outages(
 # ---- A: stragglers of an export
 
 
-def export(stragglers: list[int], n: int = 300) -> list[str]:
-    """Return jobs every 600 s from 10,000,000 s on, and earlier ones."""
-    early = [job(f"9{at}", at, 10_000_000, 10_003_600) for at in stragglers]
+def export(stragglers: list[int], n: int = 300, run: int = 600) -> list[str]:
+    """Return jobs every 600 s from 10,000,000 s on, and earlier ones that run ``run`` seconds."""
+    early = [job(f"9{at}", at, 10_000_000, 10_000_000 + run) for at in stragglers]
     usual = range(10_000_000, 10_000_000 + 600 * n, 600)
     return early + [job(i, at, at + 10, at + 300) for i, at in enumerate(usual)]
 
@@ -100,6 +101,17 @@ def test_jobs_long_before_the_record_are_left_out(tmp_path: Path, stragglers: li
     assert len(runs(path, all_jobs=True)) == 300 + len(stragglers)
     assert "kept" in findings(path, all_jobs=True)[0]
     assert len(runs(path, first_s=0.5)) == 300 + len(stragglers) - 1
+
+
+def test_early_jobs_with_much_of_the_node_time_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", *export([6_000_000, 8_000_000], run=12_000))
+    assert len(runs(path)) == 302
+    (note,) = findings(path)
+    assert "6.67 node-hours, 22 % of the node time): kept" in note
+    assert "import with --first 4000000s to leave them out" in note
+    assert len(runs(path, first_s=4e6)) == 300
+    small = written(tmp_path / "small.txt", *export([6_000_000, 8_000_000]))
+    assert "0.333 node-hours, 1.4 % of the node time): left out" in findings(small)[0]
 
 
 @pytest.mark.parametrize("gap", [0, 600, 5_000])
@@ -655,3 +667,277 @@ def test_starts_before_submissions_are_named(tmp_path: Path) -> None:
     assert "1 job started up to 1.67 min before the submission (job 1)" in note
     table = swf(tmp_path / "t.swf", "; MaxProcs: 8\n", swf_row(1, 0))
     assert findings(table) == []
+
+
+# ---- drains, planned reboots and failures of nodes
+
+
+def test_planned_reboots_and_the_state_fail_are_no_failures(tmp_path: Path) -> None:
+    rows = [
+        "n1|1700000000|1700000600|DRAIN|66050|Reboot ASAP\n",
+        "n1|1700000600|1700001200|DOWN|1048577|Reboot ASAP : reboot issued\n",
+        "n2|1700000600|1700001200|FAIL|8194|ECC\n",
+        "n2|1700002000|1700002600|DOWN|8193|ECC, then dead\n",
+        "n3|1700003000|1700003600|DOWN*|1|dead\n",
+        "n3|1700003600|1700004000|DOWN|1048577|repaired by a reboot\n",
+        "n4|1700005000|1700005600|DOWN|65537|a reboot is requested, not issued\n",
+        "n5|1700005000|1700005600|IDLE|4294967294|no value\n",
+    ]
+    for header, cut in ((EVENTS, None), (EVENTS.replace("|StateRaw", ""), 4)):
+        text = [
+            "|".join(cell for at, cell in enumerate(row.split("|")) if at != cut) for row in rows
+        ]
+        if cut:
+            text = [
+                row.replace("DOWN|Reboot", "BOOT^|Reboot").replace(
+                    "DOWN|repaired", "DOWN^|repaired"
+                )
+                for row in text
+            ]
+        path = written(tmp_path / "ev.txt", *text, header=header)
+        downs = {name: b - a for name, a, b in outages(path) if b is not None}
+        assert downs == {"n2": 600, "n3": 1000, "n4": 600}
+        dropped = read_record("auto", path, ReaderOptions()).dropped
+        assert dropped["a planned reboot, which kills no job"] == 1
+        assert dropped["a drain, which kills no job"] == 2
+    only = written(tmp_path / "only.txt", *rows[:2], header=EVENTS)
+    with pytest.raises(InputError, match=r"no failures.*1 a planned reboot, which kills no job"):
+        read_record("auto", only, ReaderOptions())
+
+
+# ---- suspended jobs of PBS
+
+
+def test_suspended_time_of_pbs_is_not_run_time(tmp_path: Path) -> None:
+    def line(at: str, kind: str, name: int, start: int = 0, end: int = 0) -> str:
+        text = f"user=a queue=q ctime={ZERO} qtime={ZERO} etime={ZERO} start={start} end={end}"
+        text += f" exec_vnode=(n{name}:ncpus=1) Resource_List.walltime=01:00:00"
+        more = text if kind in "SER" else "requestor=Scheduler@srv"
+        return f"01/01/2024 {at};{kind};{name}.srv;{more}\n"
+
+    rows = [
+        line("00:00:00", "S", 1, ZERO), line("00:01:00", "z", 1), line("00:02:00", "r", 1),
+        line("00:03:00", "z", 1), line("00:03:30", "r", 1),
+        line("00:10:00", "E", 1, ZERO, ZERO + 600),
+        # suspended until its end; suspended twice without a resumption
+        line("00:04:00", "z", 2), line("00:05:00", "z", 2),
+        line("00:10:00", "E", 2, ZERO, ZERO + 600),
+        # a suspension of an earlier attempt does not count
+        line("00:00:00", "S", 3, ZERO), line("00:01:00", "z", 3),
+        line("00:02:00", "R", 3, ZERO, ZERO + 120), line("00:05:00", "S", 3, ZERO + 300),
+        line("00:10:00", "E", 3, ZERO + 300, ZERO + 600),
+        # still running, and still suspended
+        line("00:00:00", "S", 4, ZERO), line("00:06:00", "z", 4), line("00:10:00", "r", 5),
+    ]  # fmt: skip
+    path = written(tmp_path / "a.log", *rows, header="")
+    assert {name: run for name, (_, _, run) in runs(path, "pbs").items()} == {
+        "1": 510, "2": 240, "3": 300, "4": 360
+    }  # fmt: skip
+    notes = import_jobs(path, "pbs").workload.notes
+    assert not any("type" in note for note in notes)
+    assert {name: run for name, (_, _, run) in runs(path, "pbs", tz="Asia/Tokyo").items()}[
+        "1"
+    ] == 510
+
+
+# ---- numbers that mean "no limit" or "no value"
+
+NO_VALUES = (
+    "4294967295", "4294967294", "18446744073709551615", "18446744073709551614", "0xfffffffe",
+    "4294967295.0", "UNLIMITED", "INFINITE",
+)  # fmt: skip
+
+
+def usual(n: int = 40) -> list[str]:
+    return [job(at, ZERO + at, ZERO + at, ZERO + at + 100) for at in range(100, 100 + n)]
+
+
+@pytest.mark.parametrize("value", NO_VALUES)
+def test_no_values_of_slurm(tmp_path: Path, value: str) -> None:
+    """No limit, the nodes of the node list, the time from start to end, and no submission."""
+    for column, at in (("TimelimitRaw", 11), ("NNodes", 9), ("ElapsedRaw", 7)):
+        cells = job(1, ZERO, ZERO, ZERO + 500, "n[1-3]").split("|")
+        cells[at] = value
+        path = written(tmp_path / f"{column}.txt", *usual(), "|".join(cells))
+        made = import_jobs(path, missing_walltime="none").workload
+        assert runs(path)["1"] == (3, 0, 500), column
+        walltimes = {j.id: j.walltime_us for j in made.jobs}
+        assert walltimes["1"] == (None if column == "TimelimitRaw" else 3600 * US)
+        assert not any("dropped" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("value", NO_VALUES)
+def test_no_values_of_other_formats(tmp_path: Path, value: str) -> None:
+    rows = [f"{at},{ZERO + at},100,2,3600" for at in range(40)] + [f"99,{ZERO},100,2,{value}"]
+    table = written(tmp_path / "t.csv", "\n".join(rows), header="id,at,run,n,limit\n")
+    rules = tmp_path / "m.toml"
+    rules.write_text(
+        'title = "t"\n[machine]\nnodes = 8\n[columns]\nid = "id"\n'
+        'submit = {column = "at", unit = "s"}\nrun = "run"\nrequested = "n"\n'
+        'walltime = {column = "limit", unit = "min"}\n'
+    )
+    made = import_jobs(table, mapping=rules, missing_walltime="none").workload
+    assert {j.id: j.walltime_us for j in made.jobs}["99"] is None
+    assert len(made.jobs) == 41
+    if value.isdecimal():
+        lines = [f"{at} {at} 0 100 2 -1 -1 2 3600{' -1' * 9}\n" for at in range(1, 41)]
+        lines.append(f"99 5 0 100 2 -1 -1 2 {value}{' -1' * 9}\n")
+        swf = written(tmp_path / "t.swf", *lines, header="; MaxNodes: 8\n")
+        made = import_jobs(swf, missing_walltime="none").workload
+        assert {j.id: j.walltime_us for j in made.jobs}["99"] is None
+        number = {"set": True, "infinite": False, "number": int(value)}
+        times: dict[str, Any] = {
+            "submission": ZERO,
+            "start": ZERO,
+            "end": ZERO + 9,
+            "elapsed": number,
+        }
+        times["limit"] = number
+        record = {"job_id": 1, "time": times, "state": {"current": "COMPLETED"},
+                  "nodes": "n[1-2]", "allocation_nodes": number}  # fmt: skip
+        path = tmp_path / "j.json"
+        path.write_text(json.dumps({"jobs": [record]}))
+        (only,) = import_jobs(path, "sacct", missing_walltime="none").workload.jobs
+        assert (only.n_nodes, only.walltime_us) == (2, None)
+
+
+def test_an_endless_walltime_of_pbs_is_no_limit(tmp_path: Path) -> None:
+    text = (
+        f"01/01/2024 00:10:00;E;1.srv;user=a queue=q ctime={ZERO} qtime={ZERO} etime={ZERO} "
+        f"start={ZERO} end={ZERO + 600} exec_vnode=(n1:ncpus=1) "
+        "Resource_List.walltime=99999999:00:00\n"
+    )
+    path = written(tmp_path / "a.log", text, header="")
+    (only,) = import_jobs(path, "pbs", missing_walltime="none").workload.jobs
+    assert only.walltime_us is None
+    partitions = tmp_path / "p.txt"
+    partitions.write_text(
+        "PartitionName=main Nodes=n[1-2] MaxTime=99999999:00:00 MaxNodes=4294967295 "
+        "PriorityTier=65534 PriorityJobFactor=65535 DefaultTime=INFINITE\n"
+    )
+    made = import_jobs(written(tmp_path / "j.txt", *usual()), partitions=partitions).workload
+    assert made.machine is not None
+    assert made.machine["partitions"]["main"] == {"nodes": "n[1-2]"}
+
+
+def test_impossible_jobs_are_counted_with_their_node_time(tmp_path: Path) -> None:
+    rows = [
+        job(1, ZERO, ZERO, ZERO + 720, "n1", run=2 * 10**11),
+        job(2, ZERO, ZERO, ZERO + 720, "n1", limit=10**12),
+        job(3, ZERO, ZERO, ZERO + 720, "n1").replace("|1|4|", "|3000000000|4|"),
+        job(4, ZERO, ZERO, ZERO + 720, "n1").replace("|720|", "|x|"),
+        job(5, ZERO, ZERO, ZERO + 720, "n1", limit="x"),
+    ]
+    path = written(tmp_path / "jobs.txt", *usual(60), *rows)
+    made = import_jobs(path).workload
+    assert len(made.jobs) == 60
+    dropped = [note for note in made.notes if "dropped" in note]
+    assert len(dropped) == 5 and all(note.startswith("1 line dropped (first: ") for note in dropped)
+    assert any(note.endswith("or -1 if unknown (0.2 node-hours)") for note in dropped)
+
+
+# ---- files that are no records
+
+
+@pytest.mark.parametrize("command", [("workload", "json"), ("failures", "events")])
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("JobId=1 JobName=x TRES=cpu=4,cpu=5 NumNodes=1\n", "is the output of 'scontrol show job'"),
+        ("NodeName=n1 CPUTot=4 CfgTRES=cpu=4\n", "is the output of 'scontrol show node'"),
+        ("  JOBID PARTITION     NAME\n", "is the output of squeue"),
+        ("PARTITION AVAIL  TIMELIMIT\n", "is the output of sinfo"),
+        ("PartitionName=main Nodes=n1\n", "states partitions of Slurm"),
+        ("Configuration data as of today\n", "is the configuration of Slurm"),
+        ('{"jobs": [{"job_id": 1, "job_state": ["RUNNING"]}]}', "is the output of squeue --json"),
+        ('{"meta": {},\n "events": [{"node": "n1"}]}', "is JSON of node events"),
+        ('{"nodes": [{"name": "n1"}]}', "is JSON of nodes"),
+        ('[{"node": "n1", "start": 5, "end": 9}]', "is JSON of node events"),
+    ],
+)
+def test_foreign_files_are_named(
+    tmp_path: Path, text: str, problem: str, command: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    path, out = written(tmp_path / "file", text, header=""), tmp_path / f"out.{command[1]}"
+    with pytest.raises(SystemExit) as status:
+        main([command[0], "import", str(path), "-o", str(out)])
+    assert status.value.code == 2
+    assert problem in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("names", ["node,down,up", "Node,DOWN,Up"])
+def test_tables_of_failures_have_any_separator(tmp_path: Path, separator: str, names: str) -> None:
+    rows = [names, "n1,10,20", "n2,15,15", "n2,30,"]
+    text = "\n".join(row.replace(",", separator) for row in rows)
+    path = written(tmp_path / "down.csv", text, header="")
+    assert outages(path) == [("n1", 10, 20), ("n2", 30, None)]
+
+
+def test_tables_of_jobs_with_other_separators_or_capitals(tmp_path: Path) -> None:
+    head = "job_id,submit_time,start_time,end_time,node_num,user,vc,gpu_num,cpu_num,duration"
+    row = "\n1,2023-03-01 00:00:00,2023-03-01 00:00:00,2023-03-01 00:01:00,1,a,v,1,1,60"
+    assert len(runs(written(tmp_path / "a.csv", head + row, header=""), n_nodes=4)) == 1
+    for text, problem, mapped in (
+        ((head + row).replace(",", ";"), "separated by ';'", "single column, whose parts"),
+        (head.replace("user", "User") + row, "column User is called user", "has columns User, but"),
+    ):
+        path = written(tmp_path / "b.csv", text, header="")
+        with pytest.raises(InputError, match=problem):
+            import_jobs(path)
+        with pytest.raises(InputError, match=mapped):
+            import_jobs(path, mapping="helios", n_nodes=4)
+
+
+def test_outages_of_length_zero_are_named(tmp_path: Path) -> None:
+    events = tmp_path / "x.events"
+    lines = [("unavailable", 5), ("available", 5), ("unavailable", 7)]
+    texts = [
+        f'{{"type": "machine_{kind}", "resources": "0", "timestamp": {at}}}' for kind, at in lines
+    ]
+    events.write_text("\n".join(texts))
+    with pytest.raises(InputError, match="node 0 fails and becomes available at the same time"):
+        read_events(events)
+    rows = ["1,5.0000001,5.0000002\n", "1,7,9\n", "2,7,7.0000001\n"]
+    path = written(tmp_path / "sub.csv", *rows, header="node,down,up\n")
+    assert outages(path) == [("1", 7, 9)]
+    with pytest.raises(InputError, match=r"no failures \(dropped: 1 zero duration\)"):
+        outages(written(tmp_path / "zero.csv", "1,7,7\n", header="node,down,up\n"))
+
+
+def test_rows_are_counted_by_column(tmp_path: Path) -> None:
+    header = "node,down,up\n"
+    rows = [f"1,{at},{at + 1}\n" for at in range(10, 90, 2)]
+    bad = ["1,1e12,\n", "1,100,1e12\n", "1,x,3\n", "1\n", "1,2,3,4\n"]
+    path = written(tmp_path / "down.csv", *rows, *bad[:4], header=header)
+    reasons = read_record("auto", path, ReaderOptions()).dropped
+    assert len(reasons) == 4 and set(reasons.values()) == {1}
+    few = written(tmp_path / "few.csv", *rows[:5], *bad, header=header)
+    with pytest.raises(InputError, match="5 of 10 rows are invalid, more than a tenth; 4 of them"):
+        read_record("auto", few, ReaderOptions())
+
+
+def test_a_table_of_failures_has_the_names_and_time_0_of_a_workload(tmp_path: Path) -> None:
+    names = ("node01", "node02", "node03")
+    origin = 1_767_261_600.0
+    rows = ["node03,1767269600,1767270200\n", "other,1767269600,1767270200\n",
+            "node[01-02],1767261000,1767261700\n", "node01,1767260000,1767261600\n"]  # fmt: skip
+    rows[2] = '"node[01-02]",1767261000,1767261700\n'
+    path = written(tmp_path / "down.csv", *rows, header="node,down,up\n")
+    on: dict[str, Any] = {"workload": (names, origin)}
+    expected = [("node01", 0, 100), ("node02", 0, 100), ("node03", 8000, 8600)]
+    assert sorted(outages(path, "csv", **on)) == expected
+    dropped = read_record("csv", path, ReaderOptions(**on)).dropped
+    assert dropped["of nodes that the workload does not have"] == 1
+    assert dropped["zero duration, or before time 0"] == 1
+    # Seconds from time 0, and numbers of nodes.
+    plain = written(tmp_path / "plain.csv", "2,8000,8600\n", header="node,down,up\n")
+    assert outages(plain, "csv", **on) == [("node03", 8000, 8600)]
+    dates = written(
+        tmp_path / "dates.csv", "node03,2026-01-01T13:13:20,\n", header="node,down,up\n"
+    )
+    assert outages(dates, "csv", zone="Europe/Paris", **on) == [("node03", 8000, None)]
+    with pytest.raises(InputError, match="contains local times"):
+        outages(dates, "csv", **on)

@@ -88,14 +88,93 @@ def test_weights_of_sprio_become_an_order(tmp_path: Path) -> None:
 
 def test_associations_become_shares_and_limits(tmp_path: Path) -> None:
     read = rules(tmp_path, ASSOCIATIONS)
-    shares = "root=1+phys=60(optics=2(ann=1)+bo=1)+chem=40(carla=1)"
-    # The limit of the account phys is that of its users. Those of optics have none.
-    limits = "account=phys:jobs=8:nodes=16+user=bo:jobs=9"
+    shares = "root=1+phys=60(optics=2(ann=1)+bo=parent)+chem=40(carla=1)"
+    # The limit of the account phys holds for optics, too. Users without MaxJobs have that of phys.
+    limits = "account=phys:child=optics:jobs=8:nodes=16+user=ann:jobs=3+user=bo:jobs=9"
     assert read.options == {"shares": shares, "limits": limits}
     assert [note.partition(":")[0] for note in read.notes] == [
         "1 association with special characters in a name, or for one partition",
         "GrpTRES of 1 account contains no number of nodes",
     ]
+
+
+def associations(*rows: str, head: str = "ParentName|Share|GrpJobs|GrpTRES|MaxJobs") -> str:
+    return "\n".join([f"Cluster|Account|User|{head}", *(f"one|{row}" for row in rows)]) + "\n"
+
+
+ROOT = "root|||1|||"
+
+
+@pytest.mark.parametrize(
+    ("rows", "limits"),
+    [
+        # A limit of root holds for all accounts, one of a user only for this user.
+        (["root|||1|9||", "a||root|1|||", "b||a|1|||"], "account=root:child=a:child=b:jobs=9"),
+        ([ROOT, "a||root|1|||", "a|bo||1|3|cpu=4,node=2|"], "user=bo:jobs=3:nodes=2"),
+        ([ROOT, "a||root|1|||", "a|bo||1|3||2"], "user=bo:jobs=2"),
+        # A user with several accounts has a limit in each of them.
+        (
+            [ROOT, "a||root|1|||", "b||root|1|||", "a|bo||1||node=2|", "b|bo||1|||5"],
+            "user=bo:account=a:nodes=2+user=bo:account=b:jobs=5",
+        ),
+        # MaxJobs of an account above counts if no other one is stated.
+        ([ROOT, "a||root|1|||7", "b||a|1|||", "b|bo||1|||", "b|cy||1|||0"], "user=bo:jobs=7"),
+        # INFINITE and NO_VAL are no limits.
+        ([ROOT, "a||root|1|4294967295|node=4294967294|4294967295", "a|bo||1|||"], None),
+    ],
+)
+def test_limits_of_parents_and_of_users(
+    tmp_path: Path, rows: list[str], limits: str | None
+) -> None:
+    read = rules(tmp_path, associations(*rows))
+    assert read.options.get("limits") == limits
+    assert [note for note in read.notes if "limit of 0" in note] == (
+        ["user cy has a limit of 0: ignored"] if "b|cy||1|||0" in rows else []
+    )
+    if limits:
+        preset(f"easy:limits={limits}").make()
+
+
+def test_accounts_without_parents(tmp_path: Path) -> None:
+    head = "Share|GrpTRES"
+    flat = rules(tmp_path, associations("root||1|", "a||2|", "b||1|", "b|bo|1|", head=head))
+    assert flat.options == {"shares": "b=1(bo=1)"}
+    assert flat.notes == ["2 accounts without the account above it (a, b): below root"]
+    rows = ["root||1|", " a||2|node=4", "  b||1|", "  b|bo|1|", " c|zoe|3|"]
+    tree = rules(tmp_path, associations(*rows, head=head))
+    assert tree.options == {
+        "shares": "a=2(b=1(bo=1))+c=1(zoe=3)",
+        "limits": "account=a:child=b:nodes=4",
+    }
+    assert tree.notes == ["1 account without the account above it (c): below root"]
+    circle = rules(tmp_path, associations(ROOT, "a||b|1|||", "b||a|1|||", "b|bo||1|||"))
+    assert circle.options == {"shares": "a=1(b=1(bo=1))"}
+
+
+def test_limits_that_are_not_simulated_have_notes(tmp_path: Path) -> None:
+    head = "ParentName|Share|GrpTRES|MaxWall|GrpSubmit"
+    rows = ["root||||||", "a||root|1|cpu=4|1-00:00:00|5", "a|bo||1|gres/gpu=1||"]
+    read = rules(tmp_path, associations(*rows, "a|short", head=head))
+    assert read.notes == [
+        "1 row of rules with another number of columns: ignored",
+        "GrpTRES of 1 account contains no number of nodes: ignored",
+        "GrpTRES of 1 user contains no number of nodes: ignored",
+        "GrpSubmit of 1 association: not simulated",
+        "MaxWall of 1 association: not simulated",
+    ]
+
+
+def test_each_setting_that_is_not_simulated_has_a_note(tmp_path: Path) -> None:
+    config = CONFIG.replace(
+        "NO_FAIR_TREE,CALCULATE_RUNNING", "SMALL_RELATIVE_TO_TIME,DEPTH_OBLIVIOUS,NO_FAIR_TREE"
+    )
+    read = rules(tmp_path, f"{config}PriorityUsageResetPeriod = DAILY\n")
+    assert read.notes[1:] == [
+        "PriorityFlags DEPTH_OBLIVIOUS: not simulated",
+        "PriorityFlags SMALL_RELATIVE_TO_TIME: not simulated",
+        "PriorityUsageResetPeriod DAILY: not simulated, usage is never reset",
+    ]
+    assert len(rules(tmp_path, f"{CONFIG}PriorityUsageResetPeriod = NONE\n").notes) == 1
 
 
 @pytest.mark.parametrize(
@@ -115,6 +194,44 @@ def test_limits_count_only_if_slurm_enforces_them(
 def test_reservations_have_nodes_and_unix_times(tmp_path: Path) -> None:
     (row,) = rules(tmp_path, RESERVATIONS).reservations
     assert row == ("maint", "n[013-014]", 1000000100.0, 1000003700.0)
+
+
+def test_owners_of_reservations(tmp_path: Path) -> None:
+    """The users and accounts of a reservation, from associations or from ``scontrol``."""
+    owners = associations(
+        ROOT + "|1", "phys||root|1||||2", "optics||phys|1||||3",
+        "optics|ann||1||||4", head="ParentName|Share|GrpJobs|GrpTRES|MaxJobs|ID",
+    )  # fmt: skip
+    reserved = (
+        "Cluster|Name|NodeNames|Start|End|Flags|Assocs\n"
+        "one|a|n1|1000000100|1000003700||4,\none|b|n2|1000000100|1000003700|DAILY|2\n"
+        "one|c|n2|1000000100|1000003700||99\n"
+    )
+    for texts in ((owners, reserved), (reserved, owners)):
+        read = rules(tmp_path, *texts)
+        assert read.owners == {
+            "a": ["user=ann"],
+            "b": ["account=phys", "account=optics", "every=1d"],
+            "c": [],
+        }
+        assert [note for note in read.notes if "reservation c" in note] == [
+            "reservation c: associations 99, which no column ID states: not simulated"
+        ]
+    shown = (
+        "ReservationName=x StartTime=2026-11-22T12:00:00 EndTime=2026-11-22T13:00:00\n"
+        "   Nodes=n[1-2] NodeCnt=2 Features=(null) PartitionName=(null) Flags=SPEC_NODES,FLEX\n"
+        "   Users=ann,bo Groups=crew Accounts=-chem Licenses=(null) State=ACTIVE\n\n"
+        "ReservationName=y StartTime=2026-11-22T12:00:00 EndTime=2026-11-22T13:00:00\n"
+        "   Nodes=n3 Flags=WEEKLY\n   Users=(null) Groups=(null) Accounts=phys\n"
+    )
+    read = rules(tmp_path, shown)
+    assert [row[:2] for row in read.reservations] == [("x", "n[1-2]"), ("y", "n3")]
+    assert read.owners == {"x": ["user=ann", "user=bo"], "y": ["account=phys", "every=1w"]}
+    assert read.notes == [
+        "reservation x: excluded account chem: not simulated",
+        "reservation x: groups crew: not simulated",
+        "reservation x: flag FLEX: not simulated",
+    ]
 
 
 def test_the_options_are_valid(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 def _formats_of_jobs(formatter: click.HelpFormatter) -> None:
     """Write the formats, the mappings, and the commands that export records."""
+    from rebat.records.foreign import EXPORT, EXPORT_EVENTS
     from rebat.records.mapping import open_mapping, shipped_mappings
     from rebat.records.queues import EXPORT_PARTITIONS
-    from rebat.records.sacct import EXPORT, EXPORT_EVENTS
     from rebat.records.slurm_rules import EXPORT_RULES
 
     with formatter.section("Formats (--format)"):
@@ -239,7 +239,7 @@ def import_failures(
     ],
     workload: Annotated[
         File | None,
-        "With the format sacctmgr or sacct: workload imported from the same cluster. The event file then uses the node numbers and the time origin of this workload.",
+        "With the format sacctmgr, sacct or csv: workload imported from the same cluster. The event file then uses the node numbers and the time origin of this workload.",
     ] = None,
     jobs: Annotated[Values, options_of(ReaderOptions, "attempts", "slurmd_timeout_s")],
     begin: Annotated[

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -277,7 +278,7 @@ def export(
         raise InputError("has no effect on a workload", "--workload", "the folder of a run")
     loaded = load_workload(file)
     if form == "swf":
-        write_swf(loaded, out)
+        _print_notes(write_swf(loaded, out))
     elif form == "parquet":
         save_workload(loaded, out)
     elif form == "batsim4":
@@ -311,8 +312,14 @@ def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
     if len(folders) > 1:
         problem, expected = "contains several policies", f"one of them, such as {folders[0]}"
         raise InputError(problem, str(folder), expected)
-    n_jobs = write_result_swf(folders[0], out, load_workload(of) if of else None)
+    n_jobs, notes = write_result_swf(folders[0], out, load_workload(of) if of else None)
+    _print_notes(notes)
     click.echo(f"{out}: {n_jobs} jobs, {form}")
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(f"  {note}")
 
 
 @command()

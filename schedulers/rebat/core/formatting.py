@@ -23,6 +23,16 @@ def counted(count: int, noun: str, several: str = "") -> str:
     return f"{count} {noun if count == 1 else several or noun + 's'}"
 
 
+def node_hours(node_s: float) -> str:
+    """Return a node time in node-hours.
+
+    >>> node_hours(5400), node_hours(3.6e7)
+    ('1.5 node-hours', '10,000 node-hours')
+    """
+    hours = node_s / 3600
+    return f"{hours:,.0f} node-hours" if hours >= 1000 else f"{hours:.3g} node-hours"
+
+
 def printable(text: str) -> str:
     """Return text in which characters that control a terminal are visible, except line feeds.
 

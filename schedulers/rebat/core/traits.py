@@ -46,6 +46,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     array : str
         Name of the job's array, and the maximum number of its tasks in the queue or running at the
         same time, like ``1234%2``. Empty if there is no limit.
+    reservation : str
+        Reservation of nodes that the job requested. Empty if it requested none.
     """
 
     memory_mb: float | None = None
@@ -58,6 +60,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     priority_class: int = 0
     dependency: str = ""
     array: str = ""
+    reservation: str = ""
 
 
 OWNERS = ("user", "queue")
@@ -132,6 +135,7 @@ _READ: dict[str, Callable[[Any, str], Any]] = {
     "user": lambda value, name: str(value),
     "queue": lambda value, name: str(value),
     "account": lambda value, name: str(value),
+    "reservation": lambda value, name: str(value),
 }
 
 

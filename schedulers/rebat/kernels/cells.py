@@ -86,9 +86,9 @@ def fit(
 
 @kernel
 def place(
-    t: Any, f: Any, n: int, size: Any, duration: Any, longest: Any, part: Any, kind: Any,
-    cells: Any, n_cells: Any, closed: Any, n_closed: Any, depth: int, first: bool, now: int,
-    start: Any, out: Any,
+    t: Any, f: Any, n: int, size: Any, duration: Any, longest: Any, part: Any, order: Any,
+    kind: Any, cells: Any, n_cells: Any, closed: Any, n_closed: Any, depth: int, first: bool,
+    now: int, start: Any, out: Any,
 ) -> int:  # fmt: skip
     """Make first-fit reservations for several jobs, in order. Return the new ``n``.
 
@@ -96,10 +96,11 @@ def place(
     ----------
     size, duration, longest : int64 arrays, shape (q,)
         See `fit`. The profile needs space for ``2 q`` more steps.
-    part, kind : int64 arrays, shape (q,)
-        The partition of each job, and the kind of jobs by the cells that are closed to them.
-    cells, n_cells : int64 arrays, shapes (p, c) and (p,)
-        The cells of each partition, and their number.
+    part, order, kind : int64 arrays, shape (q,)
+        The partition of each job, the position of its cells in ``cells``, and the kind of jobs by
+        the cells that are closed to them.
+    cells, n_cells : int64 arrays, shapes (o, c) and (o,)
+        The cells of each partition in one or more orders, and their number.
     closed, n_closed : int64 arrays, shapes (k, w, 3) and (k,)
         For each kind of jobs, the closed cells (see `fit`), and their number.
     depth : int
@@ -113,10 +114,10 @@ def place(
     """
     made = np.zeros(n_cells.shape[0], dtype=np.int64)
     for at in range(size.shape[0]):
-        p, k = part[at], kind[at]
+        p, o, k = part[at], order[at], kind[at]
         latest = NEVER - 1 if depth < 0 or made[p] < depth else now
         start[at] = fit(
-            t, f, n, size[at], duration[at], longest[at], cells[p, : n_cells[p]],
+            t, f, n, size[at], duration[at], longest[at], cells[o, : n_cells[o]],
             closed[k, : n_closed[k]], latest, out[at],
         )  # fmt: skip
         if start[at] < NEVER:

@@ -27,33 +27,54 @@ KINDS = ("user", "account", "queue")
 
 EXPECTED = "KIND[=NAME]:jobs=N:nodes=N joined by +, like user:jobs=4+account=phys:nodes=64"
 
+OF_KIND = {"user": "account", "account": "child"}
+"""Further words of a limit with a name: the account of a user, or a child of an account."""
+
 
 class Limit(NamedTuple):
-    """The maximum number of running jobs, and of nodes on which they run. 0: no maximum."""
+    """The maximum number of running jobs, and of nodes on which they run. 0: no maximum.
+
+    ``others`` contains the accounts in which the limit of a user holds (default: all), or the
+    children of an account. The limit of an account holds for the account and its children together.
+    """
 
     jobs: int = 0
     nodes: int = 0
+    others: frozenset[str] = frozenset()
+
+    def holds_for(self, kind: str, name: str, traits: Traits) -> bool:
+        """Return whether this limit of a user or an account with a name holds for a job."""
+        if kind == "user":
+            return traits.user == name and (not self.others or traits.account in self.others)
+        return traits.account == name or traits.account in self.others
 
 
 @lru_cache(maxsize=64)
 def read_limits(text: str) -> dict[tuple[str, str], Limit]:
     """Return limits by kind and name. A limit with an empty name is for all others of the kind.
 
-    >>> read_limits("user:jobs=4+user=ann:jobs=9")["user", "ann"]
-    Limit(jobs=9, nodes=0)
+    The name of a limit of a user in some accounts contains these accounts.
+
+    >>> read_limits("user:jobs=4+user=ann:jobs=9")["user", "ann"].jobs
+    9
+    >>> [*read_limits("user=ann:account=phys:jobs=9+account=sci:child=phys:nodes=4")]
+    [('user', 'ann in phys'), ('account', 'sci')]
     """
     rows: dict[tuple[str, str], Limit] = {}
     for part in text.split("+") if text else ():
         head, *words = part.split(":")
         kind, equals, name = head.partition("=")
-        fields = dict(word.partition("=")[::2] for word in words)
-        valid = kind in KINDS and bool(name) == bool(equals) and (kind, name) not in rows
+        pairs = [word.partition("=")[::2] for word in words]
+        others = [value for key, value in pairs if name and key == OF_KIND.get(kind)]
+        fields = {key: value for key, value in pairs if key in ("jobs", "nodes")}
         numbers = all(v.isascii() and v.isdecimal() and 0 < len(v) < 9 for v in fields.values())
-        if not (valid and numbers and words and len(fields) == len(words)) or not fields.keys() <= {
-            *Limit._fields
-        }:
+        whole = len(fields) + len(others) == len(words) and all(others)
+        label = f"{name} in {' '.join(others)}" if kind == "user" and others else name
+        valid = kind in KINDS and bool(name) == bool(equals) and (kind, label) not in rows
+        if not (valid and numbers and fields and whole):
             raise InputError(f"invalid limits {part[:60]!r}", expected=EXPECTED)
-        rows[kind, name] = Limit(**{key: int(value) for key, value in fields.items()})
+        jobs, nodes = (int(fields.get(key, 0)) for key in ("jobs", "nodes"))
+        rows[kind, label] = Limit(jobs, nodes, frozenset(others))
     return rows
 
 
@@ -96,6 +117,7 @@ class Accounting(Wrapping):
     def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
         super().__init__(planning)
         self._shares, self._limits = shares, read_limits(limits)
+        self._joint = [row for row in self._limits.items() if row[1].others]
         self._groups: dict[tuple[str, str], Group] = {}
         self._holding: dict[str, tuple[Traits, int]] = {}
         self._waiting: dict[str, tuple[Attempt, Traits]] = {}
@@ -141,9 +163,16 @@ class Accounting(Wrapping):
             name = getattr(traits, kind) or (traits.partition if kind == "queue" else "")
             limit = self._limits.get((kind, name)) or self._limits.get((kind, ""))
             if limit and name:
-                if (kind, name) not in self._groups:
-                    self._groups[kind, name] = Group(kind, name, limit)
-                yield self._groups[kind, name]
+                yield self._group(kind, name, limit)
+        for (kind, label), limit in self._joint:
+            name = label.partition(" in ")[0]
+            if label != getattr(traits, kind) and limit.holds_for(kind, name, traits):
+                yield self._group(kind, label, limit)
+
+    def _group(self, kind: str, name: str, limit: Limit) -> Group:
+        if (kind, name) not in self._groups:
+            self._groups[kind, name] = Group(kind, name, limit)
+        return self._groups[kind, name]
 
     # ---- limits
 

@@ -249,10 +249,10 @@ class CommonOptions(Options, frozen=True):
         str,
         text(
             read_reservations,
-            "Reservations of nodes, NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME], "
-            "joined by +. Example: maint:0-63:begin=2d:length=8h. No other job starts on a node if "
-            "it could still run in the reservation. announced: only the maintenance that "
-            "operations announce (default in runs with announcements).",
+            "Reservations of nodes, NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME]"
+            "[:account=NAME], joined by +. Example: maint:0-63:begin=2d:length=8h. No other job "
+            "starts on a node if it could still run in the reservation. announced: only the "
+            "maintenance that operations announce (default in runs with announcements).",
             (ANNOUNCED,),
         ),
     ] = ""
@@ -262,8 +262,9 @@ class CommonOptions(Options, frozen=True):
             read_limits,
             "Maximum numbers of running jobs, and of nodes on which they run, for each user, "
             "account or queue: KIND[=NAME]:jobs=N:nodes=N, joined by +. Example: "
-            "user:jobs=4+user=ann:jobs=8+account=phys:nodes=64. A job that would exceed a limit "
-            "waits without a reservation.",
+            "user:jobs=4+user=ann:jobs=8+account=phys:nodes=64. account=NAME:child=NAME joins "
+            "accounts, and user=NAME:account=NAME is for one account. A job that would exceed a "
+            "limit waits without a reservation.",
         ),
     ] = ""
 

@@ -19,6 +19,9 @@ from rebat.core.traits import Traits
 
 EXPECTED = "NAME=SHARES joined by +, an account with its members in parentheses: phys=3(ann=1+bo=2)"
 _DEEPEST = 16
+PARENT = "parent"
+"""Slurm's Share=parent. A user has the factor of its account, without shares of its own. The
+members of an account are siblings of the other members of the account above."""
 
 
 class Share(NamedTuple):
@@ -26,6 +29,7 @@ class Share(NamedTuple):
 
     shares: float
     members: Mapping[str, Share]
+    as_parent: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -55,10 +59,12 @@ def _read(text: str, at: int, depth: int) -> tuple[dict[str, Share], int]:
             if text[end : end + 1] != ")":
                 raise InputError(f"invalid shares {text[:60]!r}", expected=EXPECTED)
             end += 1
+        as_parent = number == PARENT
+        number = "0" if as_parent else number
         valid = number.replace(".", "", 1).isdecimal() and len(number) < 16
         if not name or not valid or name in rows:
             raise InputError(f"invalid shares {text[at:end][:60]!r}", expected=EXPECTED)
-        rows[name] = Share(float(number), members)
+        rows[name] = Share(float(number), members, as_parent)
         if text[end : end + 1] != "+":
             return rows, end
         at = end + 1
@@ -72,6 +78,7 @@ class Node(msgspec.Struct):
     parent: Node | None = None
     members: dict[str, Node] = {}
     is_user: bool = False
+    as_parent: bool = False
     usage: float = 0.0
     at_us: int = 0
     running: int = 0
@@ -103,6 +110,7 @@ class Shares:
     def _add(self, parent: Node, rows: Mapping[str, Share]) -> None:
         for name, row in rows.items():
             node = self._child(parent, name, row.shares)
+            node.as_parent = row.as_parent
             self._add(node, row.members)
 
     def _child(self, parent: Node, name: str, shares: float) -> Node:
@@ -171,10 +179,24 @@ def _all(node: Node) -> Iterator[Node]:
         yield from _all(member)
 
 
+def _above(node: Node) -> Node:
+    """Return the account above a node of the tree. Accounts with `PARENT` are left out."""
+    assert node.parent is not None
+    parent = node.parent
+    return _above(parent) if parent.as_parent else parent
+
+
+def _below(node: Node) -> list[Node]:
+    """Return the members of an account, and those of its members with `PARENT`."""
+    rows = [*node.members.values()]
+    return [
+        node for row in rows for node in (_below(row) if row.as_parent and row.members else [row])
+    ]
+
+
 def _share_of(node: Node) -> float:
     """Return the shares of a node of the tree, divided by those of all its siblings."""
-    assert node.parent is not None
-    total = sum(other.shares for other in node.parent.members.values())
+    total = sum(other.shares for other in _below(_above(node)))
     return node.shares / total if total else 0.0
 
 
@@ -186,7 +208,7 @@ def fair_tree(root: Node) -> None:
     with equal values share a rank, and their members are sorted together.
     """
     n_users = sum(1 for node in _all(root) if not node.members and node is not root)
-    _rank([*root.members.values()], Ranks(n_users, n_users, n_users), joins=False)
+    _rank(_below(root), Ranks(n_users, n_users, n_users), joins=False)
 
 
 class Ranks(msgspec.Struct):
@@ -211,17 +233,19 @@ def _rank(siblings: list[Node], ranks: Ranks, joins: bool) -> None:
             node.factor = ranks.rank / ranks.n_users
             ranks.next -= 1
             continue
-        members = [*node.members.values()]
+        members = _below(node)
         while at < len(rows) and _level(rows[at]) == level:
-            members += rows[at].members.values()
+            members += _below(rows[at])
             at += 1
         _rank(members, ranks, tied)
 
 
 def _level(node: Node) -> float:
     """Return the level fair share of a node of the tree."""
-    assert node.parent is not None
-    used = sum(other.usage for other in node.parent.members.values())
+    above = _above(node)
+    if node.as_parent:  # a user
+        return _level(above) if above.parent else math.inf
+    used = sum(other.usage for other in _below(above))
     share = _share_of(node)
     if not share:
         return 0.0
@@ -232,7 +256,10 @@ def classic(root: Node) -> None:
     """Set the factor of each user to 2 ** (-effective usage / normalized shares)."""
 
     def visit(node: Node, shares: float, effective: float) -> None:
-        for child in node.members.values():
+        for child in _below(node):
+            if child.as_parent:
+                child.factor = 2 ** -(effective / shares) if shares else 0.0
+                continue
             share = _share_of(child)
             actual = child.usage / root.usage if root.usage else 0.0
             used = actual if node is root else actual + (effective - actual) * share

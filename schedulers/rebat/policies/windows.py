@@ -3,14 +3,16 @@
 
 The option ``reservations`` and announcements of maintenance (`rebat.models.operations`) define
 windows. No job starts on a node if it could still run in a window that is closed to it. Jobs
-that started before an announcement continue.
-Source: Slurm, "Advanced Resource Reservation Guide" (flags MAINT and DAILY, option Users).
+that started before an announcement continue. A job that requests a reservation starts only in its
+windows, on its nodes. Other jobs of its users and accounts prefer these nodes during a window.
+Source: Slurm, "Advanced Resource Reservation Guide" (flags MAINT and DAILY, options Users and
+Accounts).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -23,6 +25,7 @@ from rebat.core.attempts import Attempt
 from rebat.core.cores import processors_of
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, parse_duration, to_us
 from rebat.policies.composition import Planning, Wrapping
 from rebat.policies.queue_order import planned_us
@@ -43,7 +46,7 @@ AHEAD = 8
 """Number of future windows of a repeated reservation that a plan considers."""
 
 EXPECTED = (
-    "NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME] joined by +, "
+    "NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME][:account=NAME] joined by +, "
     "like night:0-63:begin=22h:length=8h:every=1d"
 )
 
@@ -51,7 +54,8 @@ EXPECTED = (
 class Reservation(NamedTuple):
     """A window of time, which may be repeated. Times are in microseconds.
 
-    ``nodes`` is a set of node numbers. Users in ``users`` may use the nodes in the window.
+    ``nodes`` is a set of node numbers. Users in ``users`` and ``accounts`` may use the nodes in the
+    window.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Reservation(NamedTuple):
     length_us: int
     every_us: int = 0
     users: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
 
     def windows(self, now_us: int) -> Iterator[Window]:
         """Yield the windows that have not ended, in order of time, at most `AHEAD`."""
@@ -70,7 +75,11 @@ class Reservation(NamedTuple):
             begin_us = self.begin_us + number * self.every_us
             end_us = min(begin_us + self.length_us, FOREVER_US)
             if end_us > now_us:
-                yield Window(self.nodes, begin_us, end_us, self.users)
+                yield self.window(begin_us, end_us)
+
+    def window(self, begin_us: int = 0, end_us: int = 0) -> Window:
+        """Return a window of this reservation."""
+        return Window(self.nodes, begin_us, end_us, self.users, self.accounts, self.name)
 
     def blocks(self, duration_us: int) -> bool:
         """Return whether no job of a duration fits between two windows."""
@@ -78,12 +87,14 @@ class Reservation(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An interval of time in which only some users may use some nodes."""
+    """An interval of time in which only some users and accounts may use some nodes."""
 
     nodes: NodeSet
     begin_us: int
     end_us: int
     users: frozenset[str]
+    accounts: frozenset[str]
+    name: str
 
 
 @lru_cache(maxsize=64)
@@ -99,14 +110,14 @@ def read_reservations(text: str) -> tuple[Reservation, ...]:
 
 
 def _reservation(part: str) -> Reservation:
-    head, *words = re.split(r":(?=(?:begin|length|every|user)=)", part)
+    head, *words = re.split(r":(?=(?:begin|length|every|user|account)=)", part)
     name, _, nodes = head.partition(":")
     values: dict[str, str] = {}
-    users = set()
+    users, accounts = set[str](), set[str]()
     for word in words:
         key, _, value = word.partition("=")
-        if key == "user":
-            users.add(unquote(value))
+        if key in ("user", "account"):
+            (users if key == "user" else accounts).add(unquote(value))
         elif key in values:
             raise InputError(f"invalid reservation {part[:60]!r}", expected=EXPECTED)
         values[key] = value
@@ -118,9 +129,8 @@ def _reservation(part: str) -> Reservation:
     if not length_us or 0 < every_us <= length_us:
         problem = f"reservation {name}: length is {values['length']}"
         raise InputError(problem, expected="above 0, and below every")
-    return Reservation(
-        unquote(name), NodeSet.parse(nodes), begin_us, length_us, every_us, frozenset(users)
-    )
+    owners = frozenset(users), frozenset(accounts)
+    return Reservation(unquote(name), NodeSet.parse(nodes), begin_us, length_us, every_us, *owners)
 
 
 class Windows:
@@ -162,15 +172,54 @@ class Windows:
 
     def opens(self, window: Window, attempt: Attempt) -> bool:
         """Return whether a job may use the nodes of a window."""
-        if not window.users:
+        if self.requested(attempt):
+            return window.name == self._traits(attempt).reservation
+        if not (window.users or window.accounts):
             return False
+        traits = self._traits(attempt)
+        return traits.user in window.users or traits.account in window.accounts
+
+    def _traits(self, attempt: Attempt) -> Traits:
         assert self._view is not None
-        return self._view.job(attempt.job_id).traits.user in window.users
+        return self._view.job(attempt.job_id).traits
+
+    def requested(self, attempt: Attempt) -> list[Window]:
+        """Return the windows to which a job is bound, because it requested their reservation.
+
+        The list is empty if there is none, or if the job never fits in a window.
+        """
+        assert self._view is not None
+        name = self._traits(attempt).reservation
+        windows = (
+            window
+            for row in (self._rows if name else ())
+            if row.name == name and row.nodes.size >= attempt.n_nodes
+            if not row.every_us or planned_us(attempt.walltime_us) <= row.length_us
+            for window in row.windows(self._view.now_us)
+        )
+        return sorted(windows, key=lambda window: window.begin_us)
+
+    def alike(self, windows: Iterable[Window], attempts: Iterable[Attempt]) -> bool:
+        """Return whether the same windows are closed to all attempts."""
+        if any(window.users or window.accounts for window in windows):
+            return False
+        return not any(self._traits(attempt).reservation for attempt in attempts)
+
+    def preferred(self, windows: Sequence[Window], attempt: Attempt) -> list[Window]:
+        """Return the windows that are open to a job now. It prefers their nodes."""
+        assert self._view is not None
+        now_us = self._view.now_us
+        return [w for w in windows if w.begin_us <= now_us and self.opens(w, attempt)]
 
     def closed_mask(self, attempt: Attempt, duration_us: int) -> Mask | None:
         """Return a mask of the nodes on which an attempt cannot start now, or None."""
         view, mask = self._view, None
         assert view is not None
+        if bound := self.requested(attempt):
+            mask = np.ones(view.n_nodes, dtype=np.bool_)
+            for window in bound:
+                if window.begin_us <= view.now_us:
+                    window.nodes.put(mask, False)
         for window in self.current(view.now_us):
             meets = window.begin_us < view.now_us + duration_us
             if meets and not self.opens(window, attempt):
@@ -188,9 +237,8 @@ class Windows:
         job may use. ``numbered`` returns nodes of the machine in the numbers of this mask.
         """
         left, names = usable.copy(), []
-        window = Window(NodeSet.of(()), 0, 0, frozenset())
         for row in self._rows:
-            closed = not self.opens(window._replace(users=row.users), attempt)
+            closed = not self.opens(row.window(), attempt)
             if row.blocks(duration_us) and closed:
                 numbered(row.nodes).put(left, False)
                 names.append(row.name)
@@ -200,24 +248,35 @@ class Windows:
 
 
 class Reserving(Wrapping):
-    """A planning that plans again when a window ends."""
+    """A planning that plans again when a window ends, or begins for a job that requested it."""
 
     def __init__(self, planning: Planning, windows: Windows) -> None:
         super().__init__(planning)
         self._windows = windows
         self._wake_us = 0
+        self._bound: list[Attempt] = []
+        """The waiting attempts that requested a reservation."""
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Yield the proposals of the planning, and a wake at the end of the next window."""
         self._windows.open(view)
         yield from self._planning.plan(view, changes)
         longest_us = max((planned_us(each.walltime_us) for each in view.queue.values()), default=0)
-        ends = [  # other windows delay no queued job now
+        times_us = [  # other windows delay no queued job now
             window.end_us
             for window in self._windows.current(view.now_us)
             if window.begin_us - view.now_us < longest_us
         ]
-        next_us = min((end_us for end_us in ends if end_us < FOREVER_US), default=0)
-        if next_us > self._wake_us and view.queue:
+        new = (*changes.arrived, *changes.resubmitted)
+        self._bound += [attempt for attempt in new if self._windows.requested(attempt)]
+        self._bound = [attempt for attempt in self._bound if attempt.id in view.queue]
+        times_us += [
+            window.begin_us
+            for attempt in self._bound
+            for window in self._windows.requested(attempt)
+            if window.begin_us > view.now_us
+        ]
+        next_us = min((at_us for at_us in times_us if at_us < FOREVER_US), default=0)
+        if next_us and next_us != self._wake_us and view.queue:
             self._wake_us = next_us
             yield Wake(next_us, "window")

@@ -22,8 +22,7 @@ from rebat.records.clock import (
 )
 from rebat.records.mapping import SECONDS, SpanColumn, TextColumn, TimeColumn, ValueColumn
 from rebat.records.table import Problems
-from rebat.records.values import UNSET as SLURM_UNSET
-from rebat.records.values import duration_s
+from rebat.records.values import NO_VALUES, duration_s, is_unset
 
 UNSET = frozenset(("", "nan", "NaN", "NaT", "None", "null", "NULL", "N/A", "NA", "<NA>", "Unknown"))
 """Texts that mean "unknown" in columns of numbers and times."""
@@ -71,9 +70,9 @@ class Place:
         problem = f"{column} is {short(value)}"
         self.invalid.setdefault(position, (problem, expected, f"{column}: {expected}"))
 
-    def reject_as(self, position: int, error: InputError) -> None:
-        """Mark a row as invalid with this error."""
-        kind = f"{error.problem}{error.expected}" if error.expected is None else error.expected
+    def reject_as(self, position: int, error: InputError, column: str = "") -> None:
+        """Mark a row as invalid with this error, which is about a cell of ``column``."""
+        kind = f"{column}: {error.problem if error.expected is None else error.expected}"
         self.invalid.setdefault(position, (error.problem, error.expected or "", kind))
 
     def count(self, problems: Problems) -> npt.NDArray[np.bool_]:
@@ -108,10 +107,15 @@ def _number_text(value: float) -> str:
 
 
 def numbers(cells: Cells, column: TextColumn, place: Place) -> Numbers:
-    """Return cells as numbers. Unknown values are NaN. Rows with other texts are invalid."""
+    """Return cells as numbers. Unknown values are NaN. Rows with other texts are invalid.
+
+    Unlimited values are unknown: words such as UNLIMITED, and Slurm's numbers INFINITE and NO_VAL.
+    """
     if isinstance(cells, Timestamps | Lengths):
         raise place.error(column.column, 0, "a time", "a number")
     values = _parsed(cells, column, place) if isinstance(cells, list) else cells
+    if (unknown := np.isin(values, [*NO_VALUES])).any():
+        values = np.where(unknown, np.nan, values)
     for text in column.unset:
         if (number := _number(text)) is not None:
             values = np.where(values == number, np.nan, values)
@@ -128,7 +132,7 @@ def _parsed(cells: list[str], column: TextColumn, place: Place) -> Numbers:
     values = np.empty(len(cells))
     for position, cell in enumerate(cells):
         text = cell.strip()
-        number = np.nan if text in unset else _number(text)
+        number = np.nan if text in unset or is_unset(text) else _number(text)
         if number is None:
             place.reject(column.column, position, cell, "a number")
         values[position] = np.nan if number is None else number
@@ -181,7 +185,7 @@ def converted(cells: Cells, column: ValueColumn, place: Place, shared: dict[Any,
             values[text] = column.default
             wrong[text] = error
     for position in [at for at, text in enumerate(plain) if text in wrong] if wrong else ():
-        place.reject_as(position, wrong[plain[position]])
+        place.reject_as(position, wrong[plain[position]], column.column)
     if isinstance(column.default, str):
         values = {text: shared.setdefault(value, value) for text, value in values.items()}
         return objects(map(values.__getitem__, plain))
@@ -254,7 +258,7 @@ class TimeReader:
         return times
 
     def _parsed(self, text: str) -> float:
-        return self._clock.parsed(text, SLURM_UNSET)
+        return self._clock.parsed(text)
 
     def _counted(self, cells: Cells, place: Place) -> Floats:
         values = numbers(cells, self.column, place)
@@ -268,7 +272,7 @@ class TimeReader:
         expected = "a time of at least 0, before the year 2242; check the unit"
         for position in np.flatnonzero(wrong).tolist():
             problem = f"{self.column.column} is {float(shown[position]):.15g} {unit}"
-            place.reject_as(position, InputError(problem, expected=expected))
+            place.reject_as(position, InputError(problem, expected=expected), self.column.column)
 
     def _dates(self, cells: list[str], place: Place) -> Timestamps:
         """Parse dates. Only dates with a zone are converted to UTC."""

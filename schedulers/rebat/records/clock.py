@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
+from rebat.records.values import is_unset
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,12 +59,12 @@ class Clock:
         self.kinds: set[TimeKind] = set()
         self.second: dict[float, float] = {}
 
-    def parsed(self, text: str, unset: frozenset[str]) -> float:
+    def parsed(self, text: str) -> float:
         """Return a Unix time, or a date in ISO 8601, in seconds since the Unix epoch.
 
         Unset times and the Unix time 0 are NaN.
         """
-        if text in unset:
+        if is_unset(text):
             return math.nan
         if text.isdecimal():
             self.kinds.add("epoch")

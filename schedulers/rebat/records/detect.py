@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from rebat.core.errors import InputError
-from rebat.records.mapping import detected_mapping
+from rebat.records.foreign import FIRST_LINES, reject_foreign
+from rebat.records.mapping import detected_mapping, identifying, shipped_mappings
 from rebat.records.pbs import RECORD
 from rebat.records.slurm_rows import header_of
 from rebat.records.sources import PARQUET, kind_of, opened
@@ -20,9 +21,6 @@ SWF, ALCF, SACCT, PBS, TABLE = "swf", "alcf", "sacct", "pbs", "table"
 LANL, MIRA_RAS, FTA, SACCTMGR, PLAIN = "lanl", "mira-ras", "fta", "sacctmgr", "csv"
 EVENTS = "events"
 """The format of Batsim's own event files."""
-
-FIRST_LINES = 100
-"""Number of lines that are read. A record that begins with more comment lines is not recognised."""
 
 LANL_COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
 PLAIN_COLUMNS = ("node", "down", "up")
@@ -36,6 +34,7 @@ _NUMBERS = re.compile(r"\s*(?:-?\d+(?:\.\d+)?\s+){17}-?\d")
 def detected(path: Path) -> str | None:
     """Return the format of a record of jobs or failures, or None if it is not recognised.
 
+    A file that begins with more than `FIRST_LINES` comment lines is not recognised.
     A file whose name ends in .swf is a trace. All other formats are detected by the names of their
     columns, or by their values.
     """
@@ -44,7 +43,9 @@ def detected(path: Path) -> str | None:
     if kind_of(path) == PARQUET:
         return TABLE
     with opened(path) as text:
-        return form_of(line[:100_000] for line in islice(text, FIRST_LINES))
+        lines = [line[:100_000] for line in islice(text, FIRST_LINES)]
+    reject_foreign("".join(lines), str(path))
+    return form_of(lines)
 
 
 def form_of(lines: Iterable[str]) -> str | None:
@@ -56,6 +57,27 @@ def form_of(lines: Iterable[str]) -> str | None:
             continue
         return _by_begin(line) or _fta(line) or _by_names(line)
     return None
+
+
+def split_header(line: str) -> tuple[str, list[str]]:
+    """Return the separator of the columns of a table, and their names."""
+    rows = [(delimiter, next(csv.reader([line], delimiter=delimiter), [])) for delimiter in ",;\t|"]
+    delimiter, names = max(rows, key=lambda row: len(row[1]))
+    return delimiter, [name.strip() for name in names]
+
+
+def unusual(line: str) -> str:
+    """Return why a header that is not recognised almost is one of a mapping, or an empty text."""
+    delimiter, names = split_header(line)
+    for name in shipped_mappings():
+        needed = identifying(name)
+        if needed <= {*names}:
+            return f"its columns are separated by {delimiter!r}, those of {name} by commas"
+        lower = {column.lower(): column for column in names}
+        if {column.lower() for column in needed} <= lower.keys():
+            wrong = next(column for column in sorted(needed) if column not in names)
+            return f"its column {lower[wrong.lower()]} is called {wrong} in the mapping {name}"
+    return ""
 
 
 def _by_begin(line: str) -> str | None:
@@ -83,9 +105,10 @@ def _by_names(line: str) -> str | None:
     columns = [name.strip() for name in next(csv.reader([line]), [])]
     if "COBALT_JOBID" in columns:
         return ALCF
-    for form, expected in ((LANL, LANL_COLUMNS), (PLAIN, PLAIN_COLUMNS)):
-        if set(columns) >= set(expected):
-            return form
+    if set(columns) >= set(LANL_COLUMNS):
+        return LANL
+    if {name.lower() for name in split_header(line)[1]} >= set(PLAIN_COLUMNS):
+        return PLAIN
     if detected_mapping(columns) is not None:
         return TABLE
     try:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from datetime import UTC
+from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +12,19 @@ import numpy as np
 
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
+from rebat.core.files import open_text
 from rebat.records.clock import EARLIEST_EPOCH_S, midnight_s, zone_of
-from rebat.records.detect import PLAIN_COLUMNS
+from rebat.records.detect import PLAIN_COLUMNS, split_header
 from rebat.records.hosts import check_list, expanded
-from rebat.records.mapping import Fields, TimeColumn, TimeUnit, ValueColumn, required_columns
-from rebat.records.outages import drop, read_outages
+from rebat.records.mapping import (
+    CsvLayout,
+    Fields,
+    TimeColumn,
+    TimeUnit,
+    ValueColumn,
+    required_columns,
+)
+from rebat.records.outages import read_outages, without_zero
 from rebat.records.sources import csv_blocks
 from rebat.records.table import Problems, Rows
 
@@ -30,9 +38,17 @@ def _node(text: str) -> str:
     return text
 
 
-def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -> Rows:
+def _first_line(path: Path) -> str:
+    with open_text(path) as text:
+        return next((line for line in text if line.strip()), "")
+
+
+def read_down_table(
+    path: Path, strict: bool = False, zone: str | None = None, local: tzinfo = UTC
+) -> Rows:
     """Read failures from a table with the columns ``node``, ``down`` and ``up``.
 
+    The names may have capital letters. The columns may be separated by commas, semicolons or tabs.
     Times are either all in seconds or all ISO dates (``2024-03-01T12:30``). If ``up`` is empty, the
     node stayed down. Seconds count from time 0 of the events. Seconds after 1985 count from the
     Unix epoch. With Unix times or ISO dates, time 0 is midnight of the day of the first failure. If
@@ -47,23 +63,28 @@ def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -
         Whether the first invalid row is an error. Otherwise invalid rows are dropped and counted.
     zone : str, optional
         Time zone of the midnight that is time 0 for Unix times (default: UTC).
+    local : tzinfo
+        Time zone of ISO dates without a zone.
     """
     problems = Problems(str(path), strict)
-    columns = partial(required_columns, required=PLAIN_COLUMNS)
-    blocks = csv_blocks(path, columns, problems)
+    delimiter, header = split_header(_first_line(path))
+    names = {name.lower(): name for name in header}
+    node, down_column, up_column = (names.get(name, name) for name in PLAIN_COLUMNS)
+    columns = partial(required_columns, required=(node, down_column, up_column))
+    blocks = csv_blocks(path, columns, problems, CsvLayout(delimiter=delimiter))
     first = next(blocks, None)
     if first is None:
         problems.check(0)
         raise InputError("contains no failures", str(path), "one failure per line: node,down,up")
-    cells = [cell for cell in first.columns["down"] if str(cell).strip()]
+    cells = [cell for cell in first.columns[down_column] if str(cell).strip()]
     dated = 2 * sum(map(_is_number, cells)) < len(cells)
     unit: TimeUnit = "date" if dated else "s"
     fields: Fields = {
-        "hosts": (ValueColumn(column="node", convert=_node, default=""),),
-        "down": (TimeColumn(column="down", unit=unit),),
-        "up": (TimeColumn(column="up", unit=unit),),
+        "hosts": (ValueColumn(column=node, convert=_node, default=""),),
+        "down": (TimeColumn(column=down_column, unit=unit),),
+        "up": (TimeColumn(column=up_column, unit=unit),),
     }
-    rows = read_outages(itertools.chain([first], blocks), fields, problems)
+    rows = read_outages(itertools.chain([first], blocks), fields, problems, local)
     if rows.clock.kinds >= {"local", "zoned"}:
         expected = "only dates without a zone, or only dates with one"
         raise InputError("dates have mixed formats", str(path), expected)
@@ -72,7 +93,7 @@ def read_down_table(path: Path, strict: bool = False, zone: str | None = None) -
     if dated or EARLIEST_EPOCH_S <= first_s < np.inf:
         rows.facts["zone"] = UTC if dated else zone_of(zone, "--zone")
         rows.facts["zero_s"] = midnight_s(first_s, rows.facts["zone"])
-    rows = drop(rows, rows.column("up") == down, "zero duration")
+    rows = without_zero(rows)
     nodes = dict.fromkeys(rows.text("hosts").tolist())
     if all(name.isascii() and name.isdecimal() for name in nodes):
         largest = max(nodes, key=lambda name: (len(name.lstrip("0")), name), default="0")

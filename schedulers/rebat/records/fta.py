@@ -23,7 +23,7 @@ from rebat.records.mapping import (
     ValueColumn,
     required_columns,
 )
-from rebat.records.outages import drop, only, read_outages
+from rebat.records.outages import drop, only, read_outages, without_zero
 from rebat.records.sources import csv_blocks
 from rebat.records.table import Problems, Rows
 
@@ -89,7 +89,7 @@ def read_fta(path: Path, platform: int | None = None, strict: bool = False) -> R
     numbers = {node: float(number) for number, node in enumerate(order)}
     rows.numbers["node"] = np.array([numbers[node] for node in rows.text("node")])
     rows = only(rows, "type", (UNAVAILABLE,))
-    return drop(rows, rows.column("up") == rows.column("down"), "zero duration")
+    return without_zero(rows)
 
 
 def _of_platform(rows: Rows, platform: int | None) -> Rows:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.formatting import counted, node_hours
 from rebat.core.units import format_duration
 from rebat.records.clock import Floats
 from rebat.records.hosts import expanded
@@ -37,7 +37,10 @@ USUAL_SHARE = 0.25
 """Share of the usual number of jobs from which a rate is usual."""
 
 EARLY_SHARE = 0.05
-"""Largest share of jobs that are stragglers, and smallest share of time that they add."""
+"""Largest share of jobs that are stragglers, and smallest share of time that they add.
+
+Stragglers that hold more than this share of the node time are a part of the load: they are kept.
+"""
 
 
 def finding(text: str, advice: str) -> str:
@@ -87,8 +90,10 @@ def record_begin_s(submit_s: Floats) -> float:
     return float(times[first]) if few and added_s > EARLY_SHARE * rest_s else -np.inf
 
 
-def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs: bool) -> str:
-    """Return the finding about jobs submitted before the record begins.
+def stragglers_note(
+    times: Floats, begin_s: float, ids: Sequence[str], node_s: Floats, all_jobs: bool
+) -> tuple[str, bool]:
+    """Return the finding about jobs submitted before the record begins, and whether they are kept.
 
     Parameters
     ----------
@@ -98,19 +103,25 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs:
         Begin of the record.
     ids : sequence of str
         Ids of the jobs in the order of ``times``.
+    node_s : array
+        Node times of the jobs in the same order, in seconds.
     all_jobs : bool
-        Whether these jobs are part of the workload.
+        Whether to keep these jobs in any case.
     """
     count = int(np.searchsorted(times, begin_s))
+    held_s, total_s = float(node_s[:count].sum()), float(node_s.sum())
+    share = held_s / total_s if total_s else 0.0
     text = (
         f"{count} of {counted(len(times), 'job')} {'was' if count == 1 else 'were'} submitted up "
-        f"to {format_duration(begin_s - times[0])} before all others ({_jobs(ids[:count])})"
+        f"to {format_duration(begin_s - times[0])} before all others ({_jobs(ids[:count])}; "
+        f"{node_hours(held_s)}, {100 * share:.2g} % of the node time)"
     )
-    if all_jobs:
+    if all_jobs or share > EARLY_SHARE:
         text += ": kept, so the record begins with the first of these"
-        return finding(text, "import without --all to leave them out")
+        advice = f"import with --first {begin_s - times[0]:.0f}s to leave them out"
+        return finding(text, advice), True
     text += ": left out, so the record begins with the others"
-    return finding(text, "import with --all to keep them")
+    return finding(text, "import with --all to keep them"), False
 
 
 def early_note(ids: Sequence[str], longest_s: float) -> str:

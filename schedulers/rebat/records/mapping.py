@@ -233,6 +233,14 @@ def required_columns(
     """Return the columns to read from a table with this header."""
     missing = [name for name in required if name not in header]
     if missing:
+        if len(header) == 1 and (separator := next((d for d in ";\t|" if d in header[0]), "")):
+            problem = f"has a single column, whose parts are separated by {separator!r}"
+            raise InputError(problem, where, "commas, or delimiter in [csv] of the mapping")
+        lower = {name.lower(): name for name in header}
+        other = [lower[name.lower()] for name in missing if name.lower() in lower]
+        if len(other) == len(missing):
+            problem = f"has columns {', '.join(other)}, but no column {', '.join(missing)}"
+            raise InputError(problem, where, "the same capital letters")
         expected = f"the columns {', '.join(required)}"
         raise InputError(f"has no column {', '.join(missing)}", where, expected)
     columns = [name for name in dict.fromkeys((*required, *optional)) if name in header]
@@ -273,13 +281,14 @@ def detected_mapping(header: Sequence[str]) -> str | None:
     if no mapping fits.
     """
     present = set(header)
-    fits = [name for name in shipped_mappings() if _identifying(name) <= present]
+    fits = [name for name in shipped_mappings() if identifying(name) <= present]
     if len(fits) > 1:
         raise InputError(f"several mappings fit: {', '.join(fits)}", expected="--mapping NAME")
     return fits[0] if fits else None
 
 
-def _identifying(name: str) -> set[str]:
+def identifying(name: str) -> set[str]:
+    """Return the columns by which a mapping that rebat includes is detected."""
     mapping = open_mapping(name)
     return {column.split(".")[0] for column in (*mapping.required, *mapping.detect)}
 

@@ -3,33 +3,37 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from rebat.core.errors import InputError
 from rebat.records.clock import Clock, TimeKind
+from rebat.records.foreign import EXPORT_EVENTS, reject_foreign
 from rebat.records.hosts import check_list, expanded, sorted_names
 from rebat.records.judge import check_clusters
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.outages import drop, only, read_outages
-from rebat.records.sacct import EXPORT_EVENTS
 from rebat.records.slurm_rows import header_of, slurm_blocks
 from rebat.records.sources import Block, opened
-from rebat.records.table import Problems
+from rebat.records.table import Problems, Rows
 from rebat.records.values import UNSET, number
 
 BASE_STATE = 15
 """Mask of the base state in StateRaw. All other bits are flags."""
 
 DOWN, FAIL, REBOOT = 1, 8192, 1 << 20
-"""Base state of a node that is down, and the flags of failed and rebooting nodes."""
+"""Base state of a node that is down, and the flags of failing and rebooting nodes."""
 
-
-FAILURES = frozenset(("down", "fail", "reboot"))
-"""The kinds of events that are failures."""
+FAILURE = "down"
+PLANNED = "a planned reboot, which kills no job"
+DRAIN = "a drain, which kills no job"
+"""Kinds of events. Slurm lets the jobs of a node in the state FAIL end, as on a drained node."""
 
 
 class DownRow(NamedTuple):
@@ -46,21 +50,38 @@ class DownRow(NamedTuple):
 
 
 def _kind(states: str) -> str:
-    """Return the kind of an event (one of `FAILURES`), or the reason why it is no failure."""
+    """Return the kind of an event: `FAILURE`, or the reason why it is no failure."""
     state, _, raw = states.upper().rpartition(" ")
-    if raw:
-        value = int(number(raw))
-        if value & BASE_STATE == DOWN:
-            return "reboot" if value & REBOOT else "down"
-        if value & FAIL:
-            return "fail"
-    elif state.startswith("DOWN"):
-        return "down"
-    elif state.startswith(("FAIL", "BOOT")):
-        return "fail" if state.startswith("FAIL") else "reboot"
+    value = number(raw)
+    if math.isnan(value):
+        down, fails = state.startswith("DOWN"), state.startswith("FAIL")
+        issued = "^" in state or "REBOOT_ISSUED" in state or state.startswith("BOOT")
+    else:
+        flags = int(value)
+        down, fails = flags & BASE_STATE == DOWN, bool(flags & FAIL)
+        issued = bool(flags & REBOOT)
+    if issued:
+        return PLANNED
+    if down:
+        return FAILURE
     if state.startswith("UNK"):
         return "an unknown state at the start of the daemons"
-    return "a drain, which kills no job" if state.startswith("DR") else "no failure"
+    return DRAIN if fails or state.startswith("DR") else "no failure"
+
+
+def _repaired(rows: Rows) -> Rows:
+    """Return rows in which the reboot of a node that is down is a part of the failure."""
+    kind, hosts = rows.text("kind").copy(), rows.text("hosts")
+    down_s, up_s = rows.column("down"), rows.column("up")
+    until_s: dict[str, float] = {}
+    for at in np.argsort(down_s, kind="stable").tolist():
+        host = hosts[at]
+        if kind[at] == PLANNED and down_s[at] <= until_s.get(host, -np.inf):
+            kind[at] = FAILURE
+        if kind[at] == FAILURE:
+            until_s[host] = max(until_s.get(host, -np.inf), float(up_s[at]))
+    rows.texts["kind"] = kind
+    return rows
 
 
 def _hosts(text: str) -> str:
@@ -111,9 +132,10 @@ def read_node_events(
 ) -> NodeEvents:
     """Read the events of nodes, plain or .gz.
 
-    A node is down if the base state in StateRaw is DOWN (even if the node also drains), or if the
-    flag FAIL is set. If there is no StateRaw, a node is down if State begins with DOWN, FAIL or
-    BOOT. Drains are not failures.
+    A node is down if the base state in StateRaw is DOWN (even if the node also drains). If there is
+    no StateRaw, a node is down if State begins with DOWN. Drains, nodes in the state FAIL, and
+    reboots that an administrator requested are not failures: Slurm waits until their jobs end. The
+    reboot of a node that is down is a part of the failure.
 
     Parameters
     ----------
@@ -127,9 +149,9 @@ def read_node_events(
     where = str(path)
     problems = Problems(where, strict)
     with opened(path) as text:
-        delimiter, names = header_of(
-            text.readline(1_000_000), where, f"the output of: {EXPORT_EVENTS}"
-        )
+        first = text.readline(1_000_000)
+        reject_foreign(first, where)
+        delimiter, names = header_of(first, where, f"the output of: {EXPORT_EVENTS}")
         _check_columns(names, where)
         names = [{"start": "timestart", "end": "timeend"}.get(name, name) for name in names]
         plausible = _plausibility(names, Clock(zone))
@@ -140,7 +162,7 @@ def read_node_events(
     rows = drop(rows, rows.text("hosts") == "", "the size of the cluster")
     check_clusters(rows)
     every = sorted_names(set(rows.text("hosts").tolist()))
-    rows = only(rows, "kind", FAILURES)
+    rows = only(_repaired(rows), "kind", (FAILURE,))
     times, texts = (
         (rows.column("down"), rows.column("up")),
         (rows.text("kind"), rows.text("reason")),
@@ -181,8 +203,8 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
 
     def plausible(fields: list[str]) -> bool:
         try:
-            clock.parsed(fields[start], UNSET)
-            clock.parsed(fields[end], UNSET)
+            clock.parsed(fields[start])
+            clock.parsed(fields[end])
         except InputError:
             return False
         return True

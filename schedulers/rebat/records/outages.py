@@ -13,6 +13,7 @@ from datetime import UTC, tzinfo
 import numpy as np
 
 from rebat.core.errors import InputError
+from rebat.core.units import US_PER_S
 from rebat.records.cells import Place
 from rebat.records.mapping import Fields
 from rebat.records.reader import read_rows
@@ -54,6 +55,12 @@ def drop(rows: Rows, mask: Bools, reason: str) -> Rows:
     if mask.any():
         rows.dropped[reason] += int(mask.sum())
     return rows.taken(~mask)
+
+
+def without_zero(rows: Rows) -> Rows:
+    """Return the rows whose outages last at least a microsecond, the resolution of events."""
+    down_us, up_us = (np.rint(rows.column(name) * US_PER_S) for name in ("down", "up"))
+    return drop(rows, up_us == down_us, "zero duration")
 
 
 def only(rows: Rows, column: str, wanted: Collection[str]) -> Rows:

@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import tzinfo
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.records.cells import Place
+from rebat.records.clock import Clock
 from rebat.records.dependencies import depend_attribute
 from rebat.records.mapping import Fields, TextColumn, ValueColumn
 from rebat.records.reader import read_rows
@@ -25,7 +27,7 @@ from rebat.records.sources import blocks_of, opened
 from rebat.records.table import Problems, Rows
 from rebat.records.values import count, duration_s, memory_mb, number
 
-RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]);([^;]*);(.*)\Z")
+RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)\Z")
 _PAIR = re.compile(r"([\w.]+)=(\"[^\"]*\"|'[^']*'|\S*)")
 _VNODE = re.compile(r"[(+]\s*([A-Za-z0-9._-]+)(?:\[\d+\])?:")
 _HOST = re.compile(r"(?:^|\+)([A-Za-z0-9._-]+)(?:\[\d+\])?(?=/|\+|$)")
@@ -64,6 +66,7 @@ FIELDS: Fields = {
     "eligible": (ValueColumn(column="etime", convert=_time),),
     "start": (ValueColumn(column="start", convert=_time),),
     "end": (ValueColumn(column="end", convert=_time),),
+    "suspended": (ValueColumn(column="suspended", convert=number),),
     "walltime": (ValueColumn(column="Resource_List.walltime", convert=duration_s),),
     "nodes": (ValueColumn(column="nodes", convert=count),),
     "cpus": (ValueColumn(column="Resource_List.ncpus", convert=count),),
@@ -80,9 +83,10 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
 
     An E record ends a job. An R record ends an attempt. A job whose last record is an S record is
     still running. A job with only a Q record never started. Records of an entire array of jobs are
-    dropped. Times are Unix times, so ``zone`` is not used.
+    dropped. The time between a z record (suspended) and an r record (resumed) is not part of the
+    run time. Times are Unix times, except those of z and r records, which are in ``zone``.
     """
-    problems, log = Problems(str(path), strict), _Log()
+    problems, log = Problems(str(path), strict), _Log(zone)
     with opened(path) as text:
         blocks = blocks_of(log.attempts(text, problems), _COLUMNS)
         rows = read_rows(blocks, FIELDS, zone, problems, check_ids=False)
@@ -100,7 +104,11 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
 class _Log:
     """The jobs of a log whose last record has not been read yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, zone: tzinfo) -> None:
+        self._clock = Clock(zone)
+        self._last_s = 0.0
+        self._suspended_s: dict[str, float] = {}
+        self._since_s: dict[str, float] = {}
         self.queued: dict[str, tuple[int, Values]] = {}
         self.started: dict[str, tuple[int, Values]] = {}
         self.ended: set[str] = set()
@@ -115,7 +123,9 @@ class _Log:
                 if raw.strip():
                     problems.add(line, "not an accounting record", "DATE TIME;TYPE;ID;...")
                 continue
-            kind, job, rest = match.groups()
+            stamp, kind, job, rest = match.groups()
+            if kind in "zrER":
+                self._suspend(job, self._at_s(stamp), kind == "z")
             values = {key: value.strip("\"'") for key, value in _PAIR.findall(rest)}
             earlier = "" if kind == "Q" else self.depends.get(job, "")
             self.depends[job] = values.get("depend", earlier)
@@ -126,6 +136,8 @@ class _Log:
                 self.queued[job] = line, values
             elif kind == "S":
                 self.started[job] = line, values
+                self._suspended_s.pop(job, None)
+                self._since_s.pop(job, None)
             elif kind in "ER":
                 self.started.pop(job, None)
                 self.ended.add(job)
@@ -135,13 +147,34 @@ class _Log:
                 )
             elif kind in "DA":
                 yield from self._ended_early(line, job, kind)
-            else:
+            elif kind not in "zr":
                 self.dropped[f"type {kind}"] += 1
+        yield from self._open()
+
+    def _open(self) -> Iterator[tuple[int, Values]]:
+        """Yield the attempts that still run, and the jobs that never started."""
         for job, (line, values) in self.started.items():
+            self._suspend(job, self._last_s, False)
             yield line, self._attempt(job, values, "RUNNING")
         for job, (line, values) in self.queued.items():
             if job not in self.started and job not in self.ended:
                 yield line, self._attempt(job, values, "PENDING")
+
+    def _at_s(self, stamp: str) -> float:
+        """Return the time of a record, or that of the record before if it is no date."""
+        day, _, time = stamp.partition(" ")
+        month, day, year = day.split("/")
+        with suppress(InputError):
+            self._last_s = self._clock.parsed(f"{year}-{month}-{day}T{time}")
+        return self._last_s
+
+    def _suspend(self, job: str, at_s: float, begins: bool) -> None:
+        """Begin to count the suspended time of a job, or end to count it."""
+        if begins:
+            self._since_s.setdefault(job, at_s)
+        elif job in self._since_s:
+            length_s = max(at_s - self._since_s.pop(job), 0.0)
+            self._suspended_s[job] = self._suspended_s.get(job, 0.0) + length_s
 
     def _requeued(self, job: str, values: Values) -> None:
         """Forget the end of an earlier job with this id, whose submission was another one."""
@@ -172,6 +205,7 @@ class _Log:
             **values,
             "id": job.split(".", 1)[0],
             "raw": job,
+            "suspended": str(self._suspended_s.pop(job, 0.0)),
             "state": state,
             "hosts": ",".join(hosts),
             "submit": values.get("ctime") or values.get("qtime", ""),
@@ -191,7 +225,8 @@ def _checked(rows: Rows) -> Rows:
     unset = InputError("the job has no submission time", expected="qtime or ctime")
     for at in np.flatnonzero(np.isnan(submit)).tolist():
         place.reject_as(at, unset)
-    rows.numbers["run"] = end - start
+    suspended = np.nan_to_num(rows.column("suspended"))
+    rows.numbers["run"] = np.maximum(end - start - suspended, 0)
     rows.numbers["recorded_end"] = end
     return rows.taken(place.count(rows.problems))
 

@@ -13,7 +13,7 @@ from rebat.core.errors import InputError
 from rebat.core.units import exact
 from rebat.records.hosts import check_list
 from rebat.records.sources import opened
-from rebat.records.values import duration_s
+from rebat.records.values import NO_VALUES_16, duration_s
 
 EXPORT_PARTITIONS = "scontrol show partition > partitions.txt"
 
@@ -61,15 +61,14 @@ def _slurm(fields: dict[str, str]) -> dict[str, Any]:
         if nodes != ALL_NODES:
             check_list(nodes)
         row["nodes"] = nodes
-    tier = fields.get("PriorityTier", "1")
-    if tier.isdecimal() and tier != "1":
-        row["tier"] = int(tier)
-    weight = fields.get("PriorityJobFactor", "1")
-    if weight.isdecimal() and int(weight) > 1:
-        row["weight"] = int(weight)
-    most = fields.get("MaxNodes", "")
-    if most.isdecimal() and int(most):
-        row["max_nodes"] = int(most)
+    tier = _number(fields.get("PriorityTier", ""), 1, NO_VALUES_16)
+    if tier != 1:
+        row["tier"] = tier
+    weight = _number(fields.get("PriorityJobFactor", ""), 1, NO_VALUES_16)
+    if weight > 1:
+        row["weight"] = weight
+    if most := _number(fields.get("MaxNodes", ""), 0):
+        row["max_nodes"] = most
     return row | _times(fields.get("MaxTime", ""), fields.get("DefaultTime", ""))
 
 
@@ -87,20 +86,29 @@ def _pbs_rows(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _pbs(fields: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    priority = fields.get("Priority", "0")  # 0: no priority, the same as the default tier
-    if priority.isdecimal() and int(priority) > 1:
-        row["tier"] = int(priority)
-    most = fields.get("resources_max.nodect", "")
-    if most.isdecimal() and int(most):
-        row["max_nodes"] = int(most)
+    priority = _number(fields.get("Priority", ""), 0)  # 0: no priority, as the default tier
+    if priority > 1:
+        row["tier"] = priority
+    if most := _number(fields.get("resources_max.nodect", ""), 0):
+        row["max_nodes"] = most
     longest = fields.get("resources_max.walltime", "")
     return row | _times(longest, fields.get("resources_default.walltime", ""))
+
+
+MOST = 10**6
+"""Numbers from this one on are no limits."""
+
+
+def _number(text: str, default: int, unset: frozenset[float] = frozenset()) -> int:
+    """Return a number, or the default if it is unset, unlimited or no number."""
+    unlimited = not text.isdecimal() or int(text) >= MOST or int(text) in unset
+    return default if unlimited else int(text)
 
 
 def _times(longest: str, default: str) -> dict[str, str]:
     row = {}
     for name, text in (("max_time", longest), ("default_time", default)):
-        seconds = math.nan if text in ("", "NONE", "INFINITE") else duration_s(text)
+        seconds = duration_s(text)
         if seconds > 0 and math.isfinite(seconds):
             row[name] = exact(seconds).replace(" ", "")
     return row

@@ -25,6 +25,7 @@ from rebat.core.formatting import counted
 from rebat.records.cells import Place
 from rebat.records.clock import Clock, Floats
 from rebat.records.dependencies import array_option, dependency_option
+from rebat.records.foreign import EXPORT, FIRST_LINES, reject_foreign
 from rebat.records.hosts import check_list, number_of
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.reader import read_rows
@@ -40,20 +41,6 @@ from rebat.records.values import (
     number,
     state_of,
 )
-
-EXPORT = (
-    "SLURM_TIME_FORMAT=%s sacct -a -P -X -D -S 2024-01-01 -E now --delimiter=$'\\x1f' "
-    "-o JobID,JobIDRaw,Cluster,User,Account,Partition,QOS,Submit,Eligible,Start,End,"
-    "ElapsedRaw,Suspended,State,NNodes,NCPUS,ReqMem,TimelimitRaw,NodeList,"
-    "JobName,SubmitLine,Priority > jobs.txt"
-)
-"""Command that writes the records of all jobs with all columns."""
-
-EXPORT_EVENTS = (
-    "SLURM_TIME_FORMAT=%s sacctmgr -P show event Start=2024-01-01 "
-    "format=Cluster,NodeName,Start,End,StateRaw,State,Reason > events.txt"
-)
-"""Command that writes the events of all nodes."""
 
 MAX_ID = 64
 """Maximum length of a job id."""
@@ -75,6 +62,7 @@ _PATTERNS = {
     "reqcpus": r"\d*",
     "reqmem": r"[\d.]*[KMGTP]?[cn]?",
     "partition": r"[^\s=/]*",
+    "reservation": r"[^\s=/]*",
 }
 """Patterns of the values of columns. They help to find delimiters inside names."""
 
@@ -114,6 +102,7 @@ FIELDS: Fields = {
     "memory": (_value("reqmem", memory_mb),),
     "dependency": (_value("submitline", dependency_option, ""),),
     "limit": (_value("submitline", array_option, ""),),
+    "reservation": (TextColumn(column="reservation"),),
 }
 """The columns of sacct, by their names in lower case. Times are Unix times or local times."""
 
@@ -133,8 +122,11 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
     with opened(path) as text:
         first = text.readline(1_000_000)
         if first.lstrip().startswith("{"):
-            blocks = blocks_of(json_rows([first, *text], str(path)))
+            lines = [first, *text]
+            reject_foreign("".join(lines[:FIRST_LINES]), str(path))
+            blocks = blocks_of(json_rows(lines, str(path)))
         else:
+            reject_foreign(first, str(path))
             blocks = _parsable(text, first, Clock(zone), problems)
         rows = read_rows(without(blocks, _steps, dropped), FIELDS, zone, problems, check_ids=False)
     rows.dropped += dropped
@@ -181,7 +173,7 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
     checks: list[tuple[int, Callable[[str], object]]] = []
     for position, name in enumerate(names):
         if name in ("submit", "start", "end", "eligible"):
-            checks.append((position, lambda text: clock.parsed(text, UNSET)))
+            checks.append((position, clock.parsed))
         elif name == "state":
             checks.append((position, state_of))
         elif name in _PLAIN_NUMBERS:
@@ -339,6 +331,7 @@ def _fields(job: dict[str, Any]) -> dict[str, str]:
         "reqmem": _text(_count(job, "mem")),
         "nodelist": str(job.get("nodes") or ""),
         "submitline": str(job.get("submit_line") or ""),
+        "reservation": str(_inner(job, "reservation").get("name") or ""),
     }
 
 

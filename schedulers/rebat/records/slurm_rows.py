@@ -28,6 +28,7 @@ FREE_TEXT = frozenset(
 """Columns with free text from users and operators."""
 
 _UNREAD = FREE_TEXT | {"reservation", "priority", "ntasks", "flags", "reqnodes"}
+"""Columns in which the plausible repairs of a row may differ."""
 
 MAX_EXTRA = 8
 """Maximum number of delimiters in the free text of one row."""

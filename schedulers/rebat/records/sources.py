@@ -220,7 +220,8 @@ def _row_groups(
             if fields:
                 expected = ": " + ", ".join(header) if layout.names else " as in the header"
                 problem = f"has {len(fields)} fields"
-                problems.add(reader.line_num, problem, f"{width}{expected}", "fields")
+                kind = "more fields" if len(fields) > width else "fewer fields"
+                problems.add(reader.line_num, problem, f"{width}{expected}", kind)
             continue
         if fields[0].strip().lower() == names[0] and [f.strip().lower() for f in fields] == names:
             continue
@@ -296,7 +297,7 @@ def _number_table(
             numbers.append(_numbers_of(row, width))
             valid.append(line)
         except InputError as error:
-            problems.add(line, error.problem, error.expected, error.expected or "")
+            problems.add(line, error.problem, error.expected, error.where or "fields")
     return valid, np.array(numbers, dtype=np.float64).reshape(len(numbers), width)
 
 
@@ -311,7 +312,8 @@ def _numbers_of(row: str, width: int) -> list[float]:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise InputError(f"field {position} is {field[:40]!r}", expected="a number")
+            problem = f"field {position} is {field[:40]!r}"
+            raise InputError(problem, f"field {position}", "a number")
         numbers.append(value)
     return numbers
 

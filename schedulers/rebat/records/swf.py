@@ -4,7 +4,8 @@
 Source: Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers",
 JSSPP 1999, and the archive's definition of version 2.2. Fields used, counted from 1: 1 job number,
 2 submission (s), 3 wait (s), 4 run time (s), 5 allocated processors, 8 requested processors,
-9 requested time (s), 11 status, 12 user, 15 queue. -1 means unknown.
+9 requested time (s), 11 status, 12 user, 15 queue, 17 preceding job, 18 think time after the end of
+the preceding job (s). -1 means unknown.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rebat.core.errors import InputError
+from rebat.core.formatting import counted
 from rebat.records.cells import Place
 from rebat.records.clock import EARLIEST_EPOCH_S, Floats
 from rebat.records.mapping import CountColumn, Fields
@@ -32,6 +34,9 @@ COLUMNS = (
 
 PARTIAL_STATUSES = (2, 3, 4)
 """Status values of partial executions, whose records follow the summary record of their job."""
+
+THINK_TIME = "think_time"
+"""Field of a job: time in seconds from the end of the preceding job to its submission."""
 
 PARTIAL = "PARTIAL"
 """State of an execution if the next execution continues its work."""
@@ -50,7 +55,7 @@ FIELDS: Fields = {
     name: (CountColumn(column=name),)
     for name in (
         "number", "submit", "wait", "run", "allocated", "requested", "walltime", "status", "user",
-        "queue",
+        "queue", "after", "think",
     )
 }  # fmt: skip
 
@@ -76,7 +81,26 @@ def read_swf(path: Path, zone: tzinfo, strict: bool = False) -> Rows:
         "queue": _names(rows.numbers.pop("queue")),
         "state": np.array([STATES.get(c, "") for c in rows.column("status").tolist()], object),
     }
+    _set_predecessors(rows)
     return rows
+
+
+def _set_predecessors(rows: Rows) -> None:
+    """State dependencies on preceding jobs as Slurm does. Think times without these are unset."""
+    after, think = rows.numbers.pop("after"), rows.numbers.pop("think")
+    follows = (after > 0) & ~is_partial(rows)
+    if not follows.any():
+        return
+    names = (
+        f"afterany:{number:.0f}" if has else "" for number, has in zip(after, follows, strict=True)
+    )
+    rows.texts["dependency"] = np.array([*names], dtype=object)
+    rows.numbers["think"] = np.where(follows & (think > 0), think, np.nan)
+    if n_think := int((rows.column("think") > 0).sum()):
+        rows.notes.append(
+            f"{counted(n_think, 'job')} with a think time after the end of the preceding job: "
+            "stated in the field think_time, but not simulated"
+        )
 
 
 def _header(comments: Iterable[str]) -> dict[str, int | str]:
@@ -100,7 +124,8 @@ def _checked(rows: Rows) -> Rows:
     for at in np.flatnonzero((number != np.floor(number)) | (np.abs(number) > 2**53)).tolist():
         error = InputError(f"the job number is {number[at]:g}", expected="a whole number")
         place.reject_as(at, error)
-    for at in np.flatnonzero((submit < 0) & ~is_partial(rows)).tolist():
+    early = (submit < 0) | np.isnan(submit)
+    for at in np.flatnonzero(early & ~is_partial(rows)).tolist():
         error = InputError(f"the submission time is {submit[at]:g}", expected="0 s or later")
         place.reject_as(at, error)
     return rows.taken(place.count(rows.problems))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.formatting import counted, node_hours
 from rebat.records.clock import Clock, Floats
 from rebat.records.hosts import HostLists
 
@@ -108,13 +108,22 @@ class Problems:
         self.where, self.strict = where, strict
         self.counts: Counter[str] = Counter()
         self._first: dict[str, tuple[int, str, str | None]] = {}
+        self._node_s: dict[str, float] = {}
 
-    def add(self, line: int, problem: str, expected: str | None = None, kind: str = "") -> None:
-        """Count a row. Rows of the same ``kind`` are counted together."""
+    def add(
+        self,
+        line: int,
+        problem: str,
+        expected: str | None = None,
+        kind: str = "",
+        node_s: float = 0.0,
+    ) -> None:
+        """Count a row. Rows of the same ``kind`` are counted together, with their node time."""
         if self.strict:
             raise InputError(problem, f"{self.where}:{line}", expected)
         kind = kind or problem
         self.counts[kind] += 1
+        self._node_s[kind] = self._node_s.get(kind, 0.0) + node_s
         if kind not in self._first or line < self._first[kind][0]:
             self._first[kind] = line, problem, expected
 
@@ -124,26 +133,31 @@ class Problems:
         limit = max(1.0, MOST_INVALID * (n_valid + bad)) if n_valid else 0
         if bad <= limit:
             return
-        line, problem, expected = min(self._first.values(), key=lambda first: first[0])
+        kind, (line, problem, expected) = self._by_line()[0]
         if bad > 1:
-            problem += f" ({bad} of {n_valid + bad} rows are invalid, more than a tenth)"
+            others = bad - self.counts[kind]
+            more = f"; {others} of them for other reasons" if others else ""
+            problem += f" ({bad} of {n_valid + bad} rows are invalid, more than a tenth{more})"
         raise InputError(problem, f"{self.where}:{line}", expected)
 
     def reasons(self) -> Counter[str]:
         """Return the number of rows by problem. Each problem names its first line."""
         return Counter(
-            {f"{problem} (first: line {line})": n for n, line, problem, _ in self._by_line()}
+            {
+                f"{problem} (first: line {line})": self.counts[kind]
+                for kind, (line, problem, _) in self._by_line()
+            }
         )
 
     def notes(self) -> list[str]:
         """Return a sentence for each kind of problem."""
         return [
-            f"{counted(n, 'line')} dropped (first: line {line}): {problem}"
+            f"{counted(self.counts[kind], 'line')} dropped (first: line {line}): {problem}"
             + (f", expected {expected}" if expected else "")
-            for n, line, problem, expected in self._by_line()
+            + (f" ({node_hours(self._node_s[kind])})" if self._node_s[kind] else "")
+            for kind, (line, problem, expected) in self._by_line()
         ]
 
-    def _by_line(self) -> list[tuple[int, int, str, str | None]]:
-        """Return the number of rows of each kind, and the first of them, in order of the lines."""
-        counts = [(self.counts[kind], *first) for kind, first in self._first.items()]
-        return sorted(counts, key=lambda row: row[1])
+    def _by_line(self) -> list[tuple[str, tuple[int, str, str | None]]]:
+        """Return each kind of problem with its first row, in order of the lines."""
+        return sorted(self._first.items(), key=lambda row: row[1][0])

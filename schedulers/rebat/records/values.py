@@ -8,9 +8,19 @@ import re
 from functools import lru_cache
 
 from rebat.core.errors import InputError
+from rebat.core.units import MAX_SECONDS
 
 UNSET = frozenset(("", "Unknown", "None", "N/A", "INVALID", "NONE"))
 NAN = math.nan
+
+UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "Partition_Limit"))
+"""Texts that mean "no limit"."""
+
+NO_VALUES = frozenset(float(2**bits - less) for bits in (32, 64) for less in (1, 2))
+"""Slurm's numbers INFINITE and NO_VAL in fields of 32 and 64 bits: no limit, or no value."""
+
+NO_VALUES_16 = frozenset((2.0**16 - 1, 2.0**16 - 2))
+"""The same in fields of 16 bits."""
 
 STATES = frozenset(
     (
@@ -52,26 +62,46 @@ _MEMORY = re.compile(r"([\d.]+)([KMGTP]?)([cn]?)\Z")
 _MEMORY_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 
 
+def is_unset(text: str) -> bool:
+    """Return whether a text has no value, or no limit: a word, or a number of `NO_VALUES`.
+
+    >>> is_unset("INFINITE"), is_unset("4294967295"), is_unset("0xfffffffe"), is_unset("60")
+    (True, True, True, False)
+    """
+    if text in UNSET or text in UNLIMITED:
+        return True
+    try:
+        value = float(int(text, 16)) if text[:2] in ("0x", "0X") else float(text)
+    except ValueError:
+        return False
+    return value in NO_VALUES
+
+
 @lru_cache(maxsize=100_000)
 def duration_s(text: str) -> float:
     """Return a duration in seconds, or NaN if it is unset or unlimited.
 
+    A duration above `MAX_SECONDS` is unlimited. Sites of PBS write 99999999:00:00.
+
     >>> duration_s("1-02:00:00"), duration_s("05:30"), duration_s("UNLIMITED")
     (93600.0, 330.0, nan)
+    >>> duration_s("99999999:00:00")
+    nan
     """
-    if text in UNSET or text in ("UNLIMITED", "Partition_Limit"):
+    if is_unset(text):
         return NAN
     match = _DURATION.match(text)
     if not match:
         raise InputError(f"invalid duration {text[:40]!r}", expected="[D-]HH:MM:SS")
     days, hours, minutes, seconds = (int((part or "0")[:12]) for part in match.groups())
-    return 86400.0 * days + 3600 * hours + 60 * minutes + seconds
+    value = 86400.0 * days + 3600 * hours + 60 * minutes + seconds
+    return value if value <= MAX_SECONDS else NAN
 
 
 @lru_cache(maxsize=100_000)
 def number(text: str) -> float:
-    """Return a number of at least 0, or NaN if it is unset."""
-    if text in UNSET or text in ("UNLIMITED", "Partition_Limit"):
+    """Return a number of at least 0, or NaN if it is unset or unlimited."""
+    if is_unset(text):
         return NAN
     try:
         value = float(text)
@@ -91,7 +121,7 @@ def count(text: str) -> float:
     >>> count("16"), count("1K"), count("1.50K")
     (16.0, 1024.0, 1536.0)
     """
-    if text in UNSET:
+    if is_unset(text):
         return NAN
     match = _COUNT.match(text)
     if match and match[2]:
@@ -115,7 +145,7 @@ def memory_mb(text: str) -> float:
     (4096.0, 100.0, nan)
     """
     match = _MEMORY.match(text)
-    if not match or match[1].count(".") > 1 or match[1] == ".":
+    if is_unset(text.rstrip("KMGTPcn")) or not match or match[1].count(".") > 1 or match[1] == ".":
         return NAN
     return float(match[1][:20]) * _MEMORY_MB[match[2]]
 

@@ -48,7 +48,8 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
     pairs = [_attempt(schedule, serials[id(attempt)], attempt) for attempt in attempts]
     events = NodeEvents((event.at_us, event.available, event.nodes) for event in schedule.events)
     ledger = Ledger(attempts=attempts_of(record for record, _ in pairs), node_events=events)
-    ledger.shared = not schedule.assigned_nodes and any(sharing(ledger))
+    may_share = schedule.crowded or not schedule.assigned_nodes
+    ledger.shared = may_share and any(sharing(ledger))
     n_nodes = schedule.workload.n_nodes
     ledger.failures_that_hit = list(_hits(ledger, schedule.events, n_nodes))
     layout = Layout(owners=owners_of(schedule.workload))

@@ -220,7 +220,9 @@ def _run_times(table: Rows, jobs: JoinedJobs, cuts: dict[int, Correction]) -> An
     rows = jobs.last
     run_s = table.column("run")[rows].copy()
     missing = np.isnan(run_s) & jobs.started
-    run_s[missing] = end_of(table) - table.column("start")[rows][missing]
+    open_s = end_of(table) - table.column("start")[rows]
+    open_s -= np.nan_to_num(table.column("suspended")[rows])
+    run_s[missing] = np.maximum(open_s, 0)[missing]
     if cuts:
         for position, row in enumerate(rows.tolist()):
             if row in cuts:
@@ -257,14 +259,18 @@ def _id(job: str, raw: str) -> str:
 
 
 def _extras(table: Rows, rows: Any) -> Any:
-    """Return account, QOS and requested memory of each job. Jobs with equal values share a dict."""
-    shared: dict[tuple[str, str, float], dict[str, Any]] = {}
+    """Return account, QOS, memory and reservation of each job. Jobs with equal values share a dict.
+
+    The memory and the reservation are those that the job requested.
+    """
+    shared: dict[tuple[Any, ...], dict[str, Any]] = {}
     memory = np.nan_to_num(table.column("memory")[rows], nan=-1.0).tolist()
-    accounts, qos = table.text("account")[rows].tolist(), table.text("qos")[rows].tolist()
+    texts = [table.text(name)[rows].tolist() for name in ("account", "qos", "reservation")]
     extras = np.empty(len(rows), dtype=object)
-    for position, key in enumerate(zip(accounts, qos, memory, strict=True)):
+    for position, key in enumerate(zip(*texts, memory, strict=True)):
         if key not in shared:
-            fields = {"account": key[0], "qos": key[1], "requested_memory_mb": key[2]}
+            names = ("account", "qos", "reservation", "requested_memory_mb")
+            fields = dict(zip(names, key, strict=True))
             shared[key] = {name: v for name, v in fields.items() if v not in ("", -1.0)}
         extras[position] = shared[key]
     return extras

@@ -6,31 +6,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.core.nodes import NodeSet
 from rebat.records import detect
 from rebat.records.alcf import read_alcf
 from rebat.records.clock import Floats, zone_of
 from rebat.records.detect import ALCF, AUTO, PBS, SACCT, SWF, TABLE
+from rebat.records.foreign import FIRST_LINES
 from rebat.records.judge import early_note
 from rebat.records.mapping import TableMapping
 from rebat.records.pbs import read_pbs
 from rebat.records.sacct import read_sacct
-from rebat.records.slurm_rules import SlurmRules, read_rules
+from rebat.records.slurm_rules import read_rules
 from rebat.records.sources import PARQUET, kind_of, opened
-from rebat.records.swf import is_partial, read_swf
+from rebat.records.swf import THINK_TIME, is_partial, read_swf
 from rebat.records.table import Rows
 from rebat.records.tables import read_table
 from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
-from rebat.workloads.machine import names_in
 from rebat.workloads.recorded import ImportedWorkload, accounted_schedule, trace_schedule
-from rebat.workloads.recorded_dependencies import with_dependencies
+from rebat.workloads.recorded_dependencies import preceding_jobs, with_dependencies
+from rebat.workloads.recorded_rules import reservations_of, with_rules
 from rebat.workloads.trace import TraceColumns, TraceOptions, checked, placed, trace_options
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -95,22 +93,23 @@ def import_jobs(
     if form in ACCOUNTING:
         record: AccountedJobs | None = accounted_jobs(rows, chosen, events, strict, partitions)
         assert record is not None
-        trace = checked(record.trace, rows.problems)
+        stated = read_rules(rules, zone_of(chosen.tz)) if rules else None
+        reserved = reservations_of(record, stated) if stated else None
+        trace = checked(reserved.trace if reserved else record.trace, rows.problems)
         waits_s, cuts = record.waits_s, tuple(record.cuts.values())
         dependencies = record.dependencies
         del rows
         record = record if schedule else None  # without a schedule, free the memory of the rows
-        stated = read_rules(rules, zone_of(chosen.tz)) if rules else None
         for note in stated.notes if stated else ():
             trace = trace.noting(note)
         done = with_dependencies(with_wait(placed(trace, chosen), waits_s), dependencies)
-        if stated:
-            done = done._replace(workload=with_rules(done.workload, stated, done.origin_s))
+        if stated and reserved:
+            workload = with_rules(done.workload, stated.options, reserved.rows, done.origin_s)
+            done = done._replace(workload=workload)
         attempts = None if record is None else accounted_schedule(record, done)
         return ImportedWorkload(done.workload, attempts, cuts)
-    trace = jobs_of_rows(rows, chosen)
-    trace = _with_notes(checked(trace, rows.problems), rows)
-    done = placed(trace, chosen)
+    trace = checked(_with_notes(jobs_of_rows(rows, chosen), rows), rows.problems)
+    done = with_dependencies(placed(trace, chosen), preceding_jobs(rows))
     return ImportedWorkload(done.workload, trace_schedule(trace, done) if schedule else None)
 
 
@@ -146,7 +145,7 @@ def jobs_of_rows(rows: Rows, options: TraceOptions) -> TraceColumns:
     )
     if "status" in rows.numbers:
         reason = "records of partial executions (status 2, 3, 4)"
-        return trace.marking(is_partial(rows), reason)
+        return trace.marking(is_partial(rows), reason, held=False)
     trace = trace.marking(np.isnan(submit_s), "no submission time")
     mapping = rows.facts.get("mapping")
     if mapping is not None:
@@ -164,7 +163,7 @@ def _with_early(trace: TraceColumns) -> TraceColumns:
 
 
 def _with_notes(trace: TraceColumns, rows: Rows) -> TraceColumns:
-    for note in (*rows.notes, *rows.problems.notes()):
+    for note in rows.notes:
         trace = trace.noting(note)
     return trace
 
@@ -195,13 +194,15 @@ def _sizes(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def _extras(rows: Rows) -> Any:
-    """Return account, QOS and memory of each job. Jobs with equal values share a dict."""
+    """Return further fields of each job. Jobs with equal values share a dict."""
     columns: dict[str, list[Any]] = {
         field: rows.texts[field].tolist() for field in ("account", "qos") if field in rows.texts
     }
     if "memory" in rows.numbers:
         memory = np.nan_to_num(rows.column("memory"), nan=-1.0)
         columns["requested_memory_mb"] = memory.tolist()
+    if "think" in rows.numbers:
+        columns[THINK_TIME] = np.nan_to_num(rows.column("think"), nan=-1.0).tolist()
     if not columns:
         return None
     shared: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -221,29 +222,8 @@ def _marked(trace: TraceColumns, rows: Rows, mapping: TableMapping) -> TraceColu
         states = rows.text("state")
         for names, reason in ((rules.never_ran, "never ran"), (rules.running, "no end")):
             for state in names:
-                trace = trace.marking(states == state, f"{reason} ({state})")
+                trace = trace.marking(states == state, f"{reason} ({state})", held=False)
     return trace
-
-
-def with_rules(workload: Workload, stated: SlurmRules, origin_s: float) -> Workload:
-    """Return a workload with the rules of its site. Reservations begin at the simulation's times.
-
-    Reservations that ended before the first submission are left out.
-    """
-    machine = dict(workload.machine or {})
-    rules = dict(stated.options)
-    numbers = {name: at for at, name in enumerate(names_in(machine.get("nodes")))}
-    rows = []
-    for row in stated.reservations:
-        nodes = NodeSet.of(numbers[name] for name in names_in(row.nodes) if name in numbers)
-        begin_s = max(0.0, row.begin_s - origin_s)
-        if nodes.size and row.end_s - origin_s > begin_s:
-            length_s = row.end_s - origin_s - begin_s
-            name = quote(row.name, safe="")
-            rows.append(f"{name}:{nodes}:begin={begin_s:.6f}:length={length_s:.6f}")
-    if rows:
-        rules["reservations"] = "+".join(rows)
-    return msgspec.structs.replace(workload, machine={**machine, "rules": rules})
 
 
 def check_options(
@@ -285,14 +265,17 @@ def detected(path: Path) -> str:
     form = detect.detected(path)
     if form not in ABOUT:
         expected = f"--format {', '.join(ABOUT)}"
-        raise InputError("its format is not recognised", str(path), expected)
+        with opened(path) as text:
+            why = detect.unusual(next((line for line in text if line.strip()), ""))
+        problem = "its format is not recognised" + (f": {why}" if why else "")
+        raise InputError(problem, str(path), expected)
     return form
 
 
 def detected_text(path: Path) -> str | None:
     """Return the format of jobs in a file that is neither JSON nor Parquet, or None."""
     with opened(path) as text:
-        lines = [line[:100_000] for _, line in zip(range(detect.FIRST_LINES), text, strict=False)]
+        lines = [line[:100_000] for _, line in zip(range(FIRST_LINES), text, strict=False)]
     first = next((line for line in lines if line.strip()), "")
     form = None if first.lstrip().startswith(("{", "[")) else detect.form_of(lines)
     return form if form in ABOUT else None

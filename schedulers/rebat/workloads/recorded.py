@@ -121,6 +121,8 @@ class RecordedSchedule(msgspec.Struct, frozen=True):
         Failures and repairs of nodes.
     assigned_nodes : bool
         Whether rebat assigned the node numbers, because the record has no node names.
+    crowded : bool
+        Whether some of these attempts share nodes, because the machine has too few.
     notes : tuple of str
         How the executions were converted to attempts.
     """
@@ -129,6 +131,7 @@ class RecordedSchedule(msgspec.Struct, frozen=True):
     attempts: tuple[RecordedAttempt, ...]
     events: tuple[MachineEvent, ...] = ()
     assigned_nodes: bool = False
+    crowded: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -186,7 +189,10 @@ def recorded_schedule(
     _place(attempts, sizes, without, done, counts)
     attempts.sort(key=lambda a: (a.end_us, a.start_us, a.job, a.number))
     all_notes = (*notes, *_notes(attempts, counts, without))
-    return RecordedSchedule(done.workload, tuple(attempts), tuple(events), without, all_notes)
+    crowded = bool(counts["crowded"])
+    return RecordedSchedule(
+        done.workload, tuple(attempts), tuple(events), without, crowded, all_notes
+    )
 
 
 class _Clock(NamedTuple):

@@ -78,6 +78,28 @@ def recorded_dependencies(table: Rows, jobs: JoinedJobs) -> RecordedDependencies
     )
 
 
+def preceding_jobs(table: Rows) -> RecordedDependencies | None:
+    """Return the dependencies of a record with a row per job, or None if it contains none.
+
+    A job with an unknown start started at its submission. A job with an unknown end ended then.
+    """
+    dependency = table.text("dependency")
+    if not (dependency != "").any():
+        return None
+    submit_s = table.column("submit")
+    start_s = np.where(np.isnan(table.column("start")), submit_s, table.column("start"))
+    return RecordedDependencies(
+        {line: at for at, line in enumerate(table.lines.tolist())},
+        table.text("id"),
+        table.text("id"),
+        dependency,
+        np.full(len(table), "", dtype=object),
+        submit_s,
+        start_s,
+        start_s + np.maximum(np.nan_to_num(table.column("run")), 1e-6),
+    )
+
+
 def with_dependencies(done: PlacedTrace, record: RecordedDependencies | None) -> PlacedTrace:
     """Return the jobs of a workload with the fields ``dependency`` and ``array``."""
     if record is None:

@@ -21,6 +21,7 @@ from rebat.core.cores import MAX_NODES
 from rebat.core.declared import Count, Machine, Seconds, declared
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.formatting import counted as several
+from rebat.core.formatting import node_hours
 from rebat.core.job_table import NO_WALLTIME
 from rebat.core.jobs import Workload
 from rebat.core.traits import OWNERS
@@ -78,6 +79,8 @@ class TraceColumns:
     machine: dict[str, Any] | None = None
     """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    """The reasons of records that hold no nodes for their run time."""
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -91,11 +94,22 @@ class TraceColumns:
         return replace(self, **columns)
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the records that a mask selects, with a note on the number of other records."""
+        """Return the records that a mask selects.
+
+        A note states the number of other records, and the node time that they hold.
+        """
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
             return self
-        return self.take(mask).noting(f"{counted(n_dropped)} dropped: {reason}")
+        held = "" if reason in self.idle else _held(self.node_s[~mask].sum())
+        return self.take(mask).noting(f"{counted(n_dropped)} dropped: {reason}{held}")
+
+    @property
+    def node_s(self) -> Floats:
+        """Node time of each record in seconds, or 0 if it is unknown."""
+        nodes = np.where(self.allocated > 0, self.allocated, self.requested)
+        held_s = np.maximum(nodes, 0) * np.maximum(self.run_s, 0)
+        return np.asarray(np.nan_to_num(held_s), dtype=np.float64)
 
     @property
     def jobs(self) -> TraceColumns:
@@ -107,11 +121,16 @@ class TraceColumns:
         """Mask of the records that are not marked for exclusion."""
         return np.equal(self.why_not, 0)
 
-    def marking(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the trace, in which the jobs that a mask selects are marked for exclusion."""
+    def marking(self, mask: Mask, reason: str, held: bool = True) -> TraceColumns:
+        """Return the trace, in which the jobs that a mask selects are marked for exclusion.
+
+        ``held`` states whether these records hold nodes for their run time. Parts of other records
+        and jobs that never ran do not.
+        """
         reasons = (*self.reasons, reason)
         marked = np.where(mask & self.is_job, len(reasons), self.why_not)
-        return replace(self, why_not=marked, reasons=reasons)
+        idle = self.idle if held else (*self.idle, reason)
+        return replace(self, why_not=marked, reasons=reasons, idle=idle)
 
     def without_marked(self) -> TraceColumns:
         """Remove the marked records, with a note for each reason."""
@@ -147,6 +166,11 @@ def counted(count: Any) -> str:
     ('1 job', '12 jobs')
     """
     return f"{int(count)} job" + ("s" if count != 1 else "")
+
+
+def _held(node_s: float) -> str:
+    """Return a node time as a part of a sentence, or an empty text if it is 0."""
+    return f" ({node_hours(node_s)})" if node_s > 0 else ""
 
 
 def _missing_run(trace: TraceColumns, missing: Mask) -> TraceColumns:
@@ -346,7 +370,10 @@ def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
 
 
 def checked(trace: TraceColumns, problems: Problems) -> TraceColumns:
-    """Return the trace without jobs that have impossible values, which are invalid rows."""
+    """Return the trace without jobs that have impossible values, which are invalid rows.
+
+    Notes state all invalid rows of the record.
+    """
     span = f"0 to {MAX_SECONDS:.0e} s"
     checks = [("submission time", trace.submit_s, trace.submit_s, 0.0, MAX_SECONDS, span)]
     for field, values in (("run time", trace.run_s), ("walltime", trace.walltime_s)):
@@ -361,9 +388,12 @@ def checked(trace: TraceColumns, problems: Problems) -> TraceColumns:
         bad = trace.is_job & ((values < low) | (values > high)) & ~wrong
         for at in np.flatnonzero(bad).tolist():
             problem = f"{field} of job {trace.ids[at]} is {shown[at]:g}"
-            problems.add(int(trace.lines[at]), problem, expected, f"{field}: {expected}")
+            held_s = float(trace.node_s[at])
+            problems.add(int(trace.lines[at]), problem, expected, f"{field}: {expected}", held_s)
         wrong |= bad
     problems.check(int(len(trace) - wrong.sum()))
+    for note in problems.notes():
+        trace = trace if note in trace.notes else trace.noting(note)
     return trace.take(~wrong) if wrong.any() else trace
 
 
@@ -405,9 +435,15 @@ def _without_stragglers(trace: TraceColumns, options: TraceOptions) -> TraceColu
     early = trace.submit_s < begin_s
     if not (early & trace.is_job).any():
         return trace
-    ids = jobs.ids[np.argsort(jobs.submit_s, kind="stable")].tolist()
-    note = stragglers_note(np.sort(jobs.submit_s), begin_s, ids, all_jobs=options.all_jobs)
-    return (trace if options.all_jobs else trace.take(~early)).noting(note)
+    order = np.argsort(jobs.submit_s, kind="stable")
+    note, stays = stragglers_note(
+        jobs.submit_s[order],
+        begin_s,
+        jobs.ids[order].tolist(),
+        jobs.node_s[order],
+        all_jobs=options.all_jobs,
+    )
+    return (trace if stays else trace.take(~early)).noting(note)
 
 
 def _sizes(trace: TraceColumns, options: TraceOptions) -> Floats:

@@ -227,12 +227,12 @@ def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
 def _check(events: Sequence[MachineEvent], places: Sequence[str], n_nodes: int) -> None:
     down: set[int] = set()
     last_us = 0
-    for event, where in zip(events, places, strict=True):
+    for at, (event, where) in enumerate(zip(events, places, strict=True)):
         if event.at_us < last_us:
             raise InputError("is earlier than the previous event", where, "events in order of time")
         last_us = event.at_us
         _check_on_machine(event, where, n_nodes)
-        _alternate(event, where, down)
+        _alternate(events, at, where, down)
 
 
 def _check_on_machine(event: MachineEvent, where: str, n_nodes: int) -> None:
@@ -241,14 +241,18 @@ def _check_on_machine(event: MachineEvent, where: str, n_nodes: int) -> None:
         raise InputError(f"node {largest} is not on the machine", where, f"0 to {n_nodes - 1}")
 
 
-def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
-    """Apply an event to the set of nodes that are down.
-
-    Raise InputError if the event is invalid.
-    """
+def _alternate(events: Sequence[MachineEvent], at: int, where: str, down: set[int]) -> None:
+    """Apply an event to the set of nodes that are down. Raise InputError if it is invalid."""
+    event = events[at]
     nodes = set(event.nodes)
     wrong = nodes - down if event.available else nodes & down
     if wrong:
+        # repairs are sorted before the failures of the same time
+        same = (other for other in events[at + 1 :] if other.at_us == event.at_us)
+        failing = {node for other in same if not other.available for node in other.nodes}
+        if event.available and wrong & failing:
+            problem = f"node {min(wrong & failing)} fails and becomes available at the same time"
+            raise InputError(problem, where, "outages with a duration of at least 1 us")
         state = "available while it is up" if event.available else "unavailable while it is down"
         expected = f"{UNAVAILABLE} and {AVAILABLE} alternating for each node"
         raise InputError(f"node {min(wrong)} becomes {state}", where, expected)

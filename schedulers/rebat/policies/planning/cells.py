@@ -8,7 +8,7 @@ and reservations, so that the nodes that several of them share remain free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from rebat.kernels.counts import NEVER
 from rebat.policies.partitions import Partition
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Window
+from rebat.policies.windows import Window, Windows
 
 Counts = npt.NDArray[np.int64]
 """A number of nodes of each cell."""
@@ -71,8 +71,8 @@ class CellPlan(PlanBook[Counts]):
         Function that returns the partition of an attempt.
     closed : list of (Window, NodeSet)
         Windows of reservations, and their nodes in the numbers of the group.
-    opens : callable, optional
-        Function that returns whether an attempt may use the nodes of a window.
+    windows : Windows, optional
+        The reservations, if there are closed windows.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class CellPlan(PlanBook[Counts]):
         rows: Sequence[tuple[Partition, NodeSet]],
         of: Callable[[Attempt], Partition],
         closed: Sequence[tuple[Window, NodeSet]] = (),
-        opens: Callable[[Window, Attempt], bool] = lambda window, attempt: False,
+        windows: Windows | None = None,
     ) -> None:
         super().__init__()
-        self._machine, self._of, self._opens = machine, of, opens
+        self._machine, self._of, self._windows = machine, of, windows
         sets = [nodes for _, nodes in rows] + [nodes for _, nodes in closed]
         members = np.array([nodes.mask(machine.n_nodes) for nodes in sets])
         kinds, cell_of = np.unique(members, axis=1, return_inverse=True)
@@ -101,8 +101,11 @@ class CellPlan(PlanBook[Counts]):
             (window, np.flatnonzero(kinds[len(rows) + i]).astype(np.int64))
             for i, (window, _) in enumerate(closed)
         ]
-        self._kinds: dict[tuple[bool, ...], int] = {}
+        self._kinds: dict[tuple[tuple[bool, ...], bool], int] = {}
         self._closed_to: list[npt.NDArray[np.int64]] = []
+        self._orders: dict[tuple[str, ...], npt.NDArray[np.int64]] = {
+            (name,): row for name, row in self._cells.items()
+        }
         self._base, self._plan = CellProfile(self._sizes), CellProfile(self._sizes)
         self._down = np.zeros(machine.n_nodes, dtype=np.bool_)
         self._nodes: dict[str, NodeSet] = {}
@@ -205,7 +208,8 @@ class CellPlan(PlanBook[Counts]):
         self._plan.copy_from(self._base)
         self._reserved.clear()
         for window, _ in self._closed:
-            self._plan.change(max(window.end_us, self._now_us), FOREVER_US, 0 * self._sizes, 1)
+            for at_us in (window.begin_us, window.end_us):
+                self._plan.change(max(at_us, self._now_us), FOREVER_US, 0 * self._sizes, 1)
 
     def _place(
         self, queue: SortedQueue, begin: int, end: int, depth: int = -1, first: bool = False
@@ -215,17 +219,21 @@ class CellPlan(PlanBook[Counts]):
         duration, plan = queue.duration[begin:end], self._plan
         names, longest = [*self._cells], duration
         part = np.array([names.index(self._of(each).name) for each in attempts], dtype=np.int64)
-        kind = np.zeros(len(attempts), dtype=np.int64)
+        kind, order = np.zeros(len(attempts), dtype=np.int64), part
         if self._closed:
             walltimes = [planned_us(attempt.walltime_us) for attempt in attempts]
             longest = np.maximum(duration, np.array(walltimes, dtype=np.int64))
-            alike = not any(window.users for window, _ in self._closed)
-            kind[:] = [self._kind_of(attempt) for attempt in (attempts[:1] if alike else attempts)]
+            assert self._windows is not None
+            if self._windows.alike((window for window, _ in self._closed), attempts):
+                kind[:] = [self._kind_of(attempt) for attempt in attempts[:1]]
+            else:
+                kind[:] = [self._kind_of(attempt) for attempt in attempts]
+                order = np.array([self._order_of(attempt) for attempt in attempts], dtype=np.int64)
         nodes = np.zeros((len(attempts), len(self._sizes)), dtype=np.int64)
         plan.room_for(len(attempts) + 1)
         plan.n = cells.place(
-            plan.t, plan.f, plan.n, queue.size[begin:end], duration, longest, part, kind,
-            *_padded([*self._cells.values()]), *_padded(self._closed_to or [_NOTHING]),
+            plan.t, plan.f, plan.n, queue.size[begin:end], duration, longest, part, order, kind,
+            *_padded([*self._orders.values()]), *_padded(self._closed_to or [_NOTHING]),
             depth, first, self._now_us, queue.start[begin:end], nodes,
         )  # fmt: skip
         for attempt, start_us, own in zip(attempts, queue.start[begin:end], nodes, strict=True):
@@ -234,17 +242,59 @@ class CellPlan(PlanBook[Counts]):
 
     def _kind_of(self, attempt: Attempt) -> int:
         """Return the position of the table of cells that are closed to an attempt."""
-        opened = tuple(self._opens(window, attempt) for window, _ in self._closed)
-        if opened not in self._kinds:
+        windows = self._windows
+        assert windows is not None
+        opened = tuple(windows.opens(window, attempt) for window, _ in self._closed)
+        bound = self._is_bound(attempt)
+        if (opened, bound) not in self._kinds:
             rows = [
                 (cell, window.begin_us, window.end_us)
                 for (window, closed), opens in zip(self._closed, opened, strict=True)
                 if not opens
                 for cell in closed.tolist()
             ]
-            self._kinds[opened] = len(self._closed_to)
+            if bound:
+                rows += self._outside(opened)
+            self._kinds[opened, bound] = len(self._closed_to)
             self._closed_to.append(np.array(rows, dtype=np.int64).reshape(-1, 3))
-        return self._kinds[opened]
+        return self._kinds[opened, bound]
+
+    def _is_bound(self, attempt: Attempt) -> bool:
+        """Return whether an attempt starts only in a reservation that its job requested."""
+        assert self._windows is not None
+        names = {window.name for window in self._windows.requested(attempt)}
+        cells = next((cells for window, cells in self._closed if window.name in names), _NOTHING)
+        usable = np.intersect1d(cells, self._cells[self._of(attempt).name])
+        return bool(names) and self._sizes[usable].sum() >= attempt.n_nodes
+
+    def _outside(self, opened: Sequence[bool]) -> Iterator[tuple[int, int, int]]:
+        """Yield the cells and times outside the open windows, up to the end of the last one."""
+        own = [pair for pair, opens in zip(self._closed, opened, strict=True) if opens]
+        own.sort(key=lambda pair: pair[0].begin_us)
+        last_us = max(window.end_us for window, _ in own)
+        for cell in range(len(self._sizes)):
+            end_us = 0
+            for window, cells_of in own:
+                if cell in cells_of:
+                    yield cell, end_us, window.begin_us
+                    end_us = max(end_us, window.end_us)
+            yield cell, end_us, last_us
+
+    def _order_of(self, attempt: Attempt) -> int:
+        """Return the position of the cells of an attempt, in the order in which it uses them.
+
+        The nodes of reservations that are open to it now are first.
+        """
+        assert self._windows is not None
+        name = self._of(attempt).name
+        windows = self._windows.preferred([window for window, _ in self._closed], attempt)
+        key = name, *(window.name for window in windows)
+        if key not in self._orders:
+            first = [cell for window, cells in self._closed if window in windows for cell in cells]
+            rest = self._cells[name]
+            ahead = np.isin(rest, first)
+            self._orders[key] = np.concatenate([rest[ahead], rest[~ahead]])
+        return [*self._orders].index(key)
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
         self._settle(queue, first)

@@ -241,13 +241,26 @@ class Fifo(Planning):
         closed = windows.closed_mask(attempt, planned_us(attempt.walltime_us)) if windows else None
         if closed is not None:
             free = free & ~closed
+        if windows:
+            inside = np.zeros(len(free), dtype=np.bool_)
+            for window in windows.preferred(windows.current(view.now_us), attempt):
+                window.nodes.put(inside, True)
+            nodes = self._within(view, free & inside, request, places) if inside.any() else None
+            if nodes is not None:
+                return nodes
+        return self._within(view, free, request, places)
+
+    def _within(
+        self, view: View, free: Mask, request: Request, places: list[Partition]
+    ) -> NodeSet | None:
+        """Return free nodes of the first partition in which they are enough, or None."""
         for place in places:
             within = free
             if place.nodes.size < view.n_nodes:
                 within = free & place.nodes.mask(view.n_nodes)
             nodes = self._choose_in[place.backwards](within, request, view.machine)
             if nodes is not None:
-                return nodes.first(attempt.n_nodes)
+                return nodes.first(request.n_nodes)
         return None
 
     # ---- tiers

@@ -2,8 +2,9 @@
 """Plans with reservations of nodes.
 
 A reservation *binds* if the plan without it would use its nodes in its window, for a job to which
-the window is closed. Other reservations change nothing. While reservations bind, the nodes are
-planned in cells (`cells`).
+the window is closed, or if a job can use it: the job requested it, or it is open to the job and the
+job starts now. Other reservations change nothing. While reservations bind, the nodes are planned in
+cells (`cells`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from rebat.contract import Machine
 from rebat.core.attempts import Attempt, Running
@@ -61,7 +61,9 @@ class ReservedPlan:
         self._binding: list[tuple[Window, NodeSet]] = []
         self._held: dict[str, tuple[Running, int]] = {}
         self._down: set[int] = set()
-        self._now_us = 0
+        self._now_us = self._longest_us = 0
+        self._any_requests = False
+        """Whether a job requested a reservation."""
 
     @property
     def later_end(self) -> LaterEnd:
@@ -75,9 +77,11 @@ class ReservedPlan:
     # ---- reservations
 
     def never(self, attempt: Attempt, duration_us: int) -> str:
-        """Return why an attempt can never start because of reservations, or an empty text."""
+        """Return why a new attempt can never start because of reservations, or an empty text."""
         usable = self._nodes[self._of(attempt).name].mask(self._machine.n_nodes)
         longest_us = max(duration_us, planned_us(attempt.walltime_us))
+        self._longest_us = max(self._longest_us, longest_us)
+        self._any_requests |= bool(self._windows.requested(attempt))
         return self._windows.never(attempt, longest_us, usable, self._numbered)
 
     def renewed(self) -> bool:
@@ -97,7 +101,7 @@ class ReservedPlan:
         later_end, now_us = self.later_end, self._now_us
         plan: AvailabilityPlan = self._plain(self._machine)
         if self._binding:
-            plan = CellPlan(self._machine, self._rows, self._of, self._binding, self._windows.opens)
+            plan = CellPlan(self._machine, self._rows, self._of, self._binding, self._windows)
         plan.later_end = later_end
         plan.advance(now_us)
         for name, (running, end_us) in self._held.items():
@@ -120,26 +124,28 @@ class ReservedPlan:
             plan_again()
 
     def _binds(self, row: tuple[Window, NodeSet], queue: SortedQueue) -> bool:
+        """Return whether the plan violates a reservation, or ignores one that a job can use."""
         window, nodes = row
         if row in self._binding:
             return False
-        n, attempts = len(queue), queue.attempts
-        start, duration = queue.start[:n], queue.duration[:n]
-        early = np.flatnonzero((start < NEVER) & (start < window.end_us))
-        walltimes = [planned_us(attempts[at].walltime_us) for at in early.tolist()]
-        longest: npt.NDArray[np.int64] = np.maximum(
-            duration[early], np.array(walltimes, dtype=np.int64)
-        )
-        # a start at most FOREVER_US later is compared without an overflow
-        for at in early[longest > window.begin_us - start[early]].tolist():
-            attempt = attempts[at]
-            if self._windows.opens(window, attempt):
-                continue
+        start, attempts = queue.start[: len(queue)], queue.attempts
+        may_bind = start < NEVER
+        if not (window.users or window.accounts or self._any_requests):
+            may_bind &= (start < window.end_us) & (window.begin_us - start < self._longest_us)
+        for at in np.flatnonzero(may_bind).tolist():
+            attempt, start_us = attempts[at], int(start[at])
             usable = self._nodes[self._of(attempt).name]
-            if isinstance(self._plan, NamedPlan):  # other plans choose nodes at the start
-                usable = self._plan.nodes_at(at) or usable
-            if nodes.meets(usable):
-                return True
+            longest_us = max(int(queue.duration[at]), planned_us(attempt.walltime_us))
+            if self._windows.opens(window, attempt):
+                requested = bool(self._windows.requested(attempt))
+                uses = requested or window.begin_us <= start_us <= self._now_us
+                if uses and not nodes.mask(self._machine.n_nodes)[usable.ids].all():
+                    return True
+            elif start_us < window.end_us and longest_us > window.begin_us - start_us:
+                if isinstance(self._plan, NamedPlan):  # other plans choose nodes at the start
+                    usable = self._plan.nodes_at(at) or usable
+                if nodes.meets(usable):
+                    return True
         return False
 
     # ---- updates

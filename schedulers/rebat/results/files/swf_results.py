@@ -22,8 +22,8 @@ from rebat.core.units import US_PER_S
 from rebat.results.files.batsim_files import read_jobs
 from rebat.results.files.run_folder import ATTEMPTS, n_nodes_of
 from rebat.results.files.tables import Rows, table_in
+from rebat.workloads.swf_export import UNKNOWN, Predecessors
 
-UNKNOWN = -1
 FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)
 """Status of jobs (0, 1, 5) and of attempts (2, 3, 4) in the format."""
 
@@ -42,26 +42,29 @@ class SwfAttempt(NamedTuple):
     cause: str
 
 
-def write_result_swf(folder: Path, path: Path, workload: Workload | None = None) -> int:
+def write_result_swf(
+    folder: Path, path: Path, workload: Workload | None = None
+) -> tuple[int, list[str]]:
     """Write the result of a policy as a trace, compressed if its name ends in .gz.
 
     Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if needed.
-    If ``workload`` is set, the trace also contains the users and the queues of this workload, and
-    the date of its time 0.
+    If ``workload`` is set, the trace also contains the users, the queues and the preceding jobs of
+    this workload, and the date of its time 0.
 
     Returns
     -------
-    int
-        Number of jobs.
+    int, list of str
+        Number of jobs, and notes on dependencies that the format cannot contain.
     """
     jobs = _read(table_in(folder, ATTEMPTS))
     limits = _limits(folder, workload)
     lines = [*_header(n_nodes_of(folder), len(jobs), workload)]
-    owners = _Owners({job.id: job for job in workload.jobs} if workload else {})
+    before = Predecessors({name: number for number, name in enumerate(jobs, 1)})
+    owners = _Owners({job.id: job for job in workload.jobs} if workload else {}, before)
     for number, (name, attempts) in enumerate(jobs.items(), 1):
         lines += _lines(number, attempts, limits.get(name, UNKNOWN), owners.of(name))
     write_text(path, "".join(f"{line}\n" for line in lines))
-    return len(jobs)
+    return len(jobs), before.notes
 
 
 def _read(path: Path) -> dict[str, list[SwfAttempt]]:
@@ -111,17 +114,21 @@ def _header(n_nodes: int, n_jobs: int, workload: Workload | None) -> Iterator[st
 class _Owners:
     """A numbering of users and queues from 1, in the order of their first jobs."""
 
-    def __init__(self, jobs: Mapping[str, Job]) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Mapping[str, Job], before: Predecessors) -> None:
+        self._jobs, self._before = jobs, before
         self._users: dict[str, int] = {}
         self._queues: dict[str, int] = {}
 
-    def of(self, name: str) -> tuple[int, int]:
-        """Return the numbers of the user and the queue of a job. An unknown number is -1."""
+    def of(self, name: str) -> tuple[int, int, int, str]:
+        """Return the numbers of the user, the queue and the preceding job, and the think time.
+
+        An unknown number is -1.
+        """
         if name not in self._jobs:
-            return UNKNOWN, UNKNOWN
+            return UNKNOWN, UNKNOWN, UNKNOWN, str(UNKNOWN)
         traits = traits_of(self._jobs[name].extra)
-        return _number(self._users, traits.user), _number(self._queues, traits.queue)
+        user, queue = _number(self._users, traits.user), _number(self._queues, traits.queue)
+        return user, queue, *self._before.of(self._jobs[name].extra)
 
 
 def _number(numbers: dict[str, int], name: str) -> int:
@@ -129,16 +136,17 @@ def _number(numbers: dict[str, int], name: str) -> int:
 
 
 def _lines(
-    number: int, attempts: Sequence[SwfAttempt], limit_us: int, owner: tuple[int, int]
+    number: int, attempts: Sequence[SwfAttempt], limit_us: int, owner: tuple[int, int, int, str]
 ) -> Iterator[str]:
     """Yield the lines of a job: its summary, and a line per attempt if there are several."""
     first, ran = attempts[0], [attempt for attempt in attempts if attempt.start_us >= 0]
-    user, queue = owner
+    user, queue, preceding, think_s = owner
 
     def line(submit_us: int, wait_us: int, run_us: int, size: int, status: int) -> str:
         return (
             f"{number} {_seconds(submit_us)} {_seconds(wait_us)} {_seconds(run_us)} {size} -1 -1 "
-            f"{first.size} {_seconds(limit_us)} -1 {status} {user} -1 -1 {queue} -1 -1 -1"
+            f"{first.size} {_seconds(limit_us)} -1 {status} {user} -1 -1 {queue} -1 "
+            f"{preceding} {think_s}"
         )
 
     if not ran:

@@ -23,8 +23,10 @@ from rebat.models.failures.records.slurm import (
     read_merged,
     read_node_fail,
     read_sacctmgr,
+    record_on,
 )
 from rebat.records import detect
+from rebat.records.clock import zone_of
 from rebat.records.detect import AUTO, EVENTS, FTA, LANL, MIRA_RAS, PLAIN, SACCT, SACCTMGR
 from rebat.records.down_table import read_down_table
 from rebat.records.fta import read_fta
@@ -144,7 +146,12 @@ def _sacct(path: Path, options: ReaderOptions) -> Record:
 
 
 def _csv(path: Path, options: ReaderOptions) -> Record:
-    return record_of(read_down_table(path, bool(options.strict), options.zone))
+    if options.workload is None:
+        return record_of(read_down_table(path, bool(options.strict), options.zone))
+    local = zone_of(options.zone, "--zone")
+    rows = read_down_table(path, bool(options.strict), options.zone, local)
+    names, origin_s = options.workload
+    return record_on(rows, names, origin_s, options.zone, options.absent)
 
 
 FORMATS = {
@@ -177,9 +184,10 @@ FORMATS = {
             "cluster",
             "stale",
         ),
-        "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN or "
-        "FAIL are used. If an event has no end, the node stays down. --attempts adds failures "
-        "that are only in the records of jobs. Time 0 is the first failure.",
+        "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN "
+        "are used, except planned reboots. If an event has no end, the node stays down. "
+        "--attempts adds failures that are only in the records of jobs. Time 0 is the first "
+        "failure.",
     ),
     "sacct": Format(
         _sacct,
@@ -189,11 +197,12 @@ FORMATS = {
     ),
     "csv": Format(
         _csv,
-        ("strict", "zone"),
+        ("strict", "zone", "workload", "absent"),
         "A table with columns node,down,up. Times are seconds from time 0, Unix times, or ISO "
         "dates; with Unix times or dates, time 0 is midnight of the day of the first failure. "
         "If up is empty, the node never returns. Nodes are numbers, names, or lists of names such "
-        "as n[01-04]. Names are numbered in order of appearance.",
+        "as n[01-04]. Names are numbered in order of appearance. With --workload, names and time 0 "
+        "are those of the workload.",
     ),
 }
 

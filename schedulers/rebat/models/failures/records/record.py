@@ -76,6 +76,12 @@ class Lines:
         self.dropped: Counter[str] = Counter()
         self.notes: list[str] = []
 
+    def without_failures(self, where: str, expected: str) -> InputError:
+        """Return the error for a file without used lines. It states the dropped lines."""
+        dropped = "; ".join(f"{n} {reason}" for reason, n in sorted(self.dropped.items()) if n)
+        problem = "contains no failures" + (f" (dropped: {dropped})" if dropped else "")
+        return InputError(problem, where, expected)
+
     def record(
         self,
         outages: Outages,
@@ -116,9 +122,9 @@ def record_of(
         Minimum duration of an outage.
     """
     lines, facts = Lines(), rows.facts
-    if not len(rows):
-        raise InputError("contains no failures", rows.where, "an outage of a node per row")
     lines.dropped += rows.problems.reasons() + rows.dropped
+    if not len(rows):
+        raise lines.without_failures(rows.where, "an outage of a node per row")
     lines.taken.update(rows.text("kind").tolist() if "kind" in rows.texts else ["node"] * len(rows))
     if nodes is None:
         nodes = _nodes(rows)

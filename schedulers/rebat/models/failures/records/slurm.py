@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from rebat.core.errors import InputError
 from rebat.core.node_events import Outages
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
@@ -28,7 +27,7 @@ from rebat.models.failures.outages import events_of_outages
 from rebat.models.failures.records.record import Lines, Record
 from rebat.records.attempts import AttemptsOfNodes, Indices, jobs_of, merged_downs
 from rebat.records.clock import TimeKind, check_same_clock, zone_of
-from rebat.records.hosts import names_of, sorted_names
+from rebat.records.hosts import expanded, names_of, sorted_names
 from rebat.records.judge import of_cluster, open_note, stale_note
 from rebat.records.node_events import DownRow, NodeEvents, read_node_events
 from rebat.records.open_records import end_stale, open_nodes, stale_events
@@ -187,10 +186,42 @@ def record_of_downs(
 ) -> Record:
     """Return the record with these down intervals. Its time 0 is stated in the zone ``zone``."""
     if not used.outages:
-        raise InputError("contains no failures", where, "a node that is down")
+        raise lines.without_failures(where, "a node that is down")
     origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
     local = origin.astimezone(zone_of(zone, "--zone")).replace(tzinfo=None)
     return lines.record(Outages.of(used.outages), local, len(names), tuple(names))
+
+
+def record_on(
+    rows: Rows,
+    names: Sequence[str],
+    origin_s: float,
+    zone: str | None,
+    absent: Sequence[DownRow] = (),
+) -> Record:
+    """Return a table of outages as a record on a workload's machine of named nodes.
+
+    Seconds that are no Unix times count from time 0 of the workload, ``origin_s``. Numbers of nodes
+    are those of the workload, unless they are names of its nodes.
+    """
+    lines = Lines()
+    lines.dropped += rows.problems.reasons() + rows.dropped
+    check_clocks([(rows.where, rows.clock.kinds)], zone, origin_s)
+    shift_s = 0.0 if "zero_s" in rows.facts else origin_s
+    columns = (rows.column(name) + shift_s for name in ("down", "up"))
+    downs = [
+        DownRow(_name_of(node, names), down_s, up_s, "node", "")
+        for hosts, down_s, up_s in zip(rows.text("hosts"), *columns, strict=True)
+        for node in expanded(hosts)
+    ]
+    lines.taken += Counter(row.kind for row in (*downs, *absent))
+    used = used_downs([*downs, *absent], names, origin_s, lines)
+    return record_of_downs(used, names, zone, lines, rows.where)
+
+
+def _name_of(node: str, names: Sequence[str]) -> str:
+    numbered = node not in names and node.isdecimal() and int(node) < len(names)
+    return names[int(node)] if numbered else node
 
 
 def _us(at_s: float, zero_s: float) -> int:
