@@ -285,7 +285,10 @@ class Registry:
             return duration_us(self._profiles.get(work.workload, {}), work.profile, None)
         except InputError as error:
             problem = f"its true run time is unknown: {error.problem}"
-            expected = "a delay, or composed of delays, or another prediction than predict=actual"
+            expected = (
+                "a profile that is a delay or composed of delays, or another prediction than "
+                "predict=actual"
+            )
             raise InputError(problem, f"job {attempt_id}", expected) from None
 
     # ---- remaining work and registrations

@@ -134,8 +134,8 @@ def advised(
         raise InputError(f"is {minutes:g}", "minutes", "more than 0")
     check_without_checkpoints(
         workload,
-        "a workload without checkpoints: run 'rebat workload prepare WORKLOAD --drop-checkpoints -o "
-        "FILE' first, and state the checkpoints with --checkpoints",
+        "a workload without checkpoints: run 'rebat workload prepare WORKLOAD --drop-checkpoints "
+        "-o FILE' first, and state the checkpoints with --checkpoints",
     )
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")

@@ -122,7 +122,8 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         for name in (FLOW, LARGEST, USEFUL)
         if (name, None) in best.changes
     ]
-    sentence = f"{intro}{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
+    sentence = f"{intro}{best.title}: {', '.join(parts)}. {_hurt(best)}"
+    sentence += _under_fitted(site, evidence, best)
     return AnsweredQuestion(question, sentence, True, figures)
 
 
