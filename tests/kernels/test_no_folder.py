@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(
 KERNEL = """
 import sys
 from rebat.kernels import code_cache
-from rebat.kernels.jit import compiling, is_ready
+from rebat.kernels.compiling import compiling
+from rebat.kernels.jit import is_ready
 if "no folder" in sys.argv:
     code_cache._Folders._locator_classes = []
 begun = []

@@ -317,6 +317,11 @@ def _import_failures(
     head = f"{out}: {failures_in(events)} from {time_zero(record, begin)}"
     for line in (head, *_record_lines(record), *left_out(record, events)):
         click.echo(line)
+    if workload is None and record.names:
+        click.echo(
+            f"  node 0 is {record.names[0]}; --workload WORKLOAD uses the node numbers and time 0 of "
+            "the jobs"
+        )
     step = f"rebat calibrate {workload} PAST --failures {out} --out calibration"
     click.echo(f"next: {step if workload else f'rebat failures describe {out}'}")
 

@@ -141,7 +141,7 @@ def at_work(label: str) -> Iterator[None]:
 @contextmanager
 def compiling_notice() -> Iterator[None]:
     """If functions have to be compiled in the block, print a notice when this begins."""
-    from rebat.kernels.jit import compiling
+    from rebat.kernels.compiling import compiling
 
     def notice(can_store: bool) -> None:
         later = (

@@ -16,7 +16,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 from numba.misc.appdirs import AppDirs
 
-from rebat.kernels.jit import compiling
+from rebat.kernels.compiling import compiling
 
 FOLDERS = "kernels", "sim"
 """The folders of the package with compiled functions."""

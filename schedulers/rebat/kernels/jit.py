@@ -21,27 +21,6 @@ PLAIN = "NUMBA_DISABLE_JIT"
 """Environment variable. If its value is 1, the kernels run as plain Python."""
 
 
-class Compiling:
-    """The beginning of compilation in a process, of which users get a notice.
-
-    Attributes
-    ----------
-    on_begin : callable, optional
-        Called once, when the first function is compiled, with whether machine code can be stored.
-    """
-
-    on_begin: Callable[[bool], None] | None = None
-
-    def begins(self, can_store: bool) -> None:
-        """Note that a function will be compiled, because its machine code is not on disk."""
-        on_begin, self.on_begin = self.on_begin, None
-        if on_begin:
-            on_begin(can_store)
-
-
-compiling = Compiling()
-
-
 class Kernel:
     """A function that numba compiles at its first use.
 

@@ -164,7 +164,7 @@ def law_text(law: Any) -> str:
     spans = [
         f"{name.removesuffix('_s')}={exact(getattr(law, name)).replace(' ', '')}"
         for name in ("mtbf_s", "downtime_s")
-        if hasattr(law, name)
+        if getattr(law, name, None) is not None
     ]
     parameters = ",".join(filter(None, [*spans, law.label() or ""]))
     if getattr(law, "machine", ""):
