@@ -2,7 +2,7 @@
 """Calls that Ctrl-C interrupts at random times: the same call then has the result of a new process.
 
 ``python -m tests.support.interrupts 200`` interrupts calls of `rebat.run` (with one seed and with
-several), `rebat.sweep` and a question of what if.
+several), `rebat.sweep`, a question of what if, and the display of a result in a notebook.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import rebat
+from rebat.api.workloads import load_workload
 from rebat.core.jobs import Workload
+from rebat.results.comparison import rows
+from rebat.runs.scenario import ScenarioOptions
 from rebat.sim.shared import Shared
+from rebat.studies.whatif.answers import Answers
+from rebat.studies.whatif.question import started
 from tests.support.scenarios import machine
 
 Call = Callable[[int], Any]
@@ -59,8 +64,28 @@ def sweep(seed: int) -> Any:
         return result.frame.to_csv()
 
 
+def what_if(seed: int) -> Any:
+    """Ask a question of what if, and wait for the answer."""
+    options = ScenarioOptions(mtbf=30.0, downtime=5.0, seed=seed, begin=1.0)
+    answers = Answers(1)
+    try:
+        answers.ask(started(load_workload("toy"), "toy", options, ("baseline", "sfsj")))
+        while (answer := answers.answer) is None or not answer.complete:
+            time.sleep(0.002)
+        return [*rows(answer.runs)]
+    finally:
+        answers.close()
+
+
+def notebook(seed: int) -> Any:
+    """Display a result as a notebook does."""
+    failures = rebat.failures(mtbf="30s", downtime="5s", seed=seed, begin="1h")
+    return rebat.run("toy", ["baseline", "sfsj"], failures=failures)._repr_html_()
+
+
 CALLS: dict[str, Call] = {
     "run": one_run, "laws of nodes": per_node, "seeds": several_seeds, "sweep": sweep,
+    "what if": what_if, "notebook": notebook,
 }  # fmt: skip
 
 
