@@ -151,24 +151,67 @@ def test_a_cell_of_the_map_sets_both_sliders(browser, started, errors) -> None:
     assert f"--mtbf {place[2].replace(' ', '')}" in tab.locator("pre").first.inner_text()
 
 
-def test_the_keyboard_alone_changes_settings(browser, started, errors) -> None:
+FOCUSED = """() => {
+  let e = document.activeElement;
+  while (e.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
+  const style = getComputedStyle(e), label = e.labels?.[0]?.textContent;
+  const name = e.getAttribute('aria-label') ?? (label || e.textContent);
+  return [e.getAttribute('role') ?? e.tagName.toLowerCase(), name,
+          style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2];
+}"""
+
+
+def stops(tab: Any) -> list[tuple[str, str, bool]]:
+    """Return role, name and visibility of everything that Tab reaches, in order."""
+    walk: list[tuple[str, str, bool]] = []
+    for _ in range(40):
+        tab.keyboard.press("Tab")
+        role, name, seen = tab.evaluate(FOCUSED)
+        if role == "body":
+            return walk
+        walk.append((role, name, seen))
+    raise AssertionError("Tab never reaches the end of the page")
+
+
+def test_the_keyboard_reaches_and_changes_every_control(browser, started, errors) -> None:
     _, url = started()
     tab = opened(browser, url, errors)
-    for _ in range(30):
+    walk = stops(tab)
+    assert [(role, name) for role, name, seen in walk if not seen] == []
+    models = "() => Bokeh.documents[0]._roots.map(r => r.select({type: '%s'}).map(m => m.title))"
+    sliders = sum(tab.evaluate(models % "CategoricalSlider"), [])
+    assert len(sliders) >= 5
+    assert [name for role, name, _ in walk if role == "slider"] == sliders
+    for name in ("Checkpoints", "Horizontal axis", "Vertical axis", "Metric of the map"):
+        assert name in [each for role, each, _ in walk if role == "select"]
+    assert [name for role, name, _ in walk if role == "textbox"] == ["Add a policy"]
+    for name in ("All main numbers", "Copy as command", "Copy as Python", "Save page",
+                 "Save as campaign"):  # fmt: skip
+        assert name in [each for _, each, _ in walk]
+    assert all(name.strip() for _, name, _ in walk)
+    for at, (role, name, _) in enumerate(walk):  # as many steps as before, from the top
         tab.keyboard.press("Tab")
-        role = tab.evaluate(
-            "() => { let e = document.activeElement;"
-            " while (e.shadowRoot) e = e.shadowRoot.activeElement; return e.getAttribute('role') }"
-        )
+        assert tab.evaluate(FOCUSED)[:2] == [role, name], at
         if role == "slider":
-            break
-    tab.keyboard.press("ArrowRight")
-    tab.keyboard.press("ArrowRight")
-    slider = tab.get_by_role("slider").first
-    now = slider.get_attribute("aria-valuetext")
-    assert now != "1 min"
-    tab.locator("pre", has_text=f"--mtbf {now.replace(' ', '')} ").first.wait_for()
+            slider = tab.get_by_role("slider", name=name, exact=True)
+            before = slider.get_attribute("aria-valuetext")
+            tab.keyboard.press("ArrowRight")
+            disabled = slider.get_attribute("aria-disabled") == "true"
+            assert (slider.get_attribute("aria-valuetext") == before) is disabled, name
+    tab.locator("pre", has_text="--mtbf ").first.wait_for()
     settled(tab)
+
+
+def test_the_keyboard_alone_chooses_a_policy(browser, started, errors) -> None:
+    _, url = started()
+    tab = opened(browser, url, errors)
+    while tab.evaluate(FOCUSED)[1] != "Add a policy":
+        tab.keyboard.press("Tab")
+    tab.keyboard.type("greedy")
+    tab.keyboard.press("Enter")
+    tab.locator("text=greedy against baseline:").wait_for(timeout=LATEST_MS)
+    tab.keyboard.press("Tab")
+    assert tab.evaluate(FOCUSED)[0] == "slider"
 
 
 @pytest.mark.parametrize("width", [1280, 412])
