@@ -68,11 +68,6 @@ def opened(browser: Any, url: str, errors: list[str], width: int = 1280) -> Any:
     return tab
 
 
-def words(tab: Any) -> str:
-    """Return the verdict."""
-    return tab.locator(VERDICT).first.inner_text()
-
-
 def settled(tab: Any, n_seeds: int = 12) -> None:
     """Wait for an answer with some seeds."""
     tab.wait_for_function(SEEDS, arg=n_seeds, timeout=LATEST_MS)
@@ -94,17 +89,16 @@ def test_a_drag_gives_the_numbers_of_rebat_run(browser, started, errors, tmp_pat
     _, url = started()
     tab = opened(browser, url, errors)
     slider = tab.get_by_role("slider").first
-    before = slider.get_attribute("aria-valuetext"), words(tab)
+    before = slider.get_attribute("aria-valuetext")
     box = slider.bounding_box()
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     tab.mouse.down()
     tab.mouse.move(box["x"] + 45, box["y"] + box["height"] / 2, steps=6)
     tab.mouse.up()
     now = slider.get_attribute("aria-valuetext")
-    assert now != before[0]
+    assert now != before
     tab.locator("pre", has_text=f"--mtbf {now.replace(' ', '')} ").first.wait_for()
     settled(tab)
-    assert words(tab) != before[1]
     tab.get_by_text("Copy as command").click()
     command = tab.evaluate("navigator.clipboard.readText()")
     tab.get_by_text("All main numbers").click()
@@ -179,7 +173,7 @@ def test_the_keyboard_reaches_and_changes_every_control(browser, started, errors
     walk = stops(tab)
     assert [(role, name) for role, name, seen in walk if not seen] == []
     models = "() => Bokeh.documents[0]._roots.map(r => r.select({type: '%s'}).map(m => m.title))"
-    sliders = sum(tab.evaluate(models % "CategoricalSlider"), [])
+    sliders = [title for of in tab.evaluate(models % "CategoricalSlider") for title in of]
     assert len(sliders) >= 5
     assert [name for role, name, _ in walk if role == "slider"] == sliders
     for name in ("Checkpoints", "Horizontal axis", "Vertical axis", "Metric of the map"):

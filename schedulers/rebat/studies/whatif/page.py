@@ -399,7 +399,10 @@ class Page:
         titles = [*self._axes]
         self.x, self.y = (
             Select(
-                title=text, options=titles, value=titles[min(k, len(titles) - 1)], width=230,
+                title=text,
+                options=titles,
+                value=titles[min(k, len(titles) - 1)],
+                width=230,
                 stylesheets=[_FOCUS],
             )  # fmt: skip
             for k, text in enumerate(("Horizontal axis", "Vertical axis"))
