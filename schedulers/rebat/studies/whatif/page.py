@@ -404,7 +404,7 @@ class Page:
                 value=titles[min(k, len(titles) - 1)],
                 width=230,
                 stylesheets=[_FOCUS],
-            )  # fmt: skip
+            )
             for k, text in enumerate(("Horizontal axis", "Vertical axis"))
         )
         ranked = {metric(name[0]).title.strip(): name for name in CHANGES}
