@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
+from rebat.results.files.run_folder import read_timeline
 
 ROOT = Path(__file__).parents[2]
 PATH = str(ROOT / "schedulers")
@@ -46,6 +48,24 @@ def test_policies_are_picked(toy: Path, tmp_path: Path) -> None:
     assert headings(html.read_text()) == ["easy", "sfsj"]
     main(["view", str(toy / "easy"), "--html", str(html)])
     assert headings(html.read_text()) == ["easy"]
+
+
+def test_the_verdict_counts_the_failures_of_the_page(tmp_path: Path) -> None:
+    """Metrics of a window name the window. The page shows all failures, and all are counted."""
+    out, html = tmp_path / "out", tmp_path / "page.html"
+    main(["run", "toy", "-p", "baseline", "--mtbf", "4s", "--downtime", "1s", "--out", str(out)])
+    for folder, part in ((out, ""), (tmp_path / "part", "from 2 s to 6 s, ")):
+        if part:
+            main(["run", "toy", "-p", "baseline", "--mtbf", "4s", "--downtime", "1s",
+                  "--window", "2s:6s", "--out", str(folder)])  # fmt: skip
+        main(["view", str(folder), "--html", str(html)])
+        shown = len(read_timeline(folder / "baseline").failures[0])
+        assert shown > 2
+        text = re.search(r'class="verdict">(.*?)</p>', html.read_text())[1]
+        assert re.fullmatch(
+            rf"baseline: 5 jobs, {shown} failures of nodes; {part}[0-9.]+% of the node time is "
+            r"useful work, and failures destroyed \d+ node-hours of work\.", text
+        ), text  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -31,3 +31,12 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
         pinned[row.name] = Version(exact.version)
     assert pinned == bounds
     assert len(bounds) == len(texts)
+
+
+def test_the_documentation_installs_what_the_public_modules_need() -> None:
+    """The reference imports all public modules, also `rebat.env`, which needs the extra `rl`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        name: [*map(Requirement, of)] for name, of in project["optional-dependencies"].items()
+    }
+    assert {"rl"} <= {extra for each in extras["docs"] for extra in each.extras}

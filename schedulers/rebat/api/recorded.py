@@ -12,6 +12,7 @@ from rebat.api.result import Result
 from rebat.core.files import file_hash
 from rebat.core.formatting import counted
 from rebat.results.files.run_folder import RECORDED, RecordSource
+from rebat.results.measures.summary import part_of_run
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
 from rebat.runs.single import PolicyRuns
 from rebat.workloads.machine import machine_facts
@@ -29,7 +30,8 @@ class RecordedResult(msgspec.Struct, frozen=True):
         """Facts about the schedule for readers."""
         summary = self.result.runs[0].summary
         first = (
-            f"schedule: {counted(summary.attempts, 'attempt')} of {counted(summary.jobs, 'job')}, "
+            f"schedule: {counted(summary.attempts, 'attempt')} of {counted(summary.jobs, 'job')}; "
+            f"{part_of_run(summary.window_s, summary.makespan_s)}"
             f"{counted(summary.node_failures, 'failure')} of nodes, useful utilisation "
             f"{summary.useful_utilisation:.2%}"
         )

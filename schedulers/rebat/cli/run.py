@@ -24,7 +24,7 @@ from rebat.sim.choose import VARIABLE, How
 
 Engine = Annotated[
     How | None,
-    "How to simulate; all results are equal. compiled: only with the compiled loop, which covers list scheduling of rigid jobs with requeueing or stealing. reference: with the session that all policies use. auto: compiled if possible. "
+    "How to simulate; all results are equal. compiled: only with the compiled loop, which covers list scheduling of rigid jobs with requeueing or stealing. reference: with the session that all policies use. auto: compiled if the compiled loop covers the run, and is compiled already or the workload has at least 200,000 jobs, otherwise reference. "
     f"[default: {VARIABLE}, or auto]",
 ]
 

@@ -72,7 +72,10 @@ def view(
         names_in(machine.get("nodes")),
         [_stories(folder) for folder in folders],
         place_of(machine),
-        [f"{line.name}: {verdict_of(f)}" for line, f in zip(timelines, folders, strict=True)],
+        [
+            f"{line.name}: {verdict_of(folder, len(line.failures[0]))}"
+            for line, folder in zip(timelines, folders, strict=True)
+        ],
     )
     file = html or Path(f"{out.resolve().name}.html")
     write_text(file, page)

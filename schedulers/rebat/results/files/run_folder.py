@@ -16,11 +16,13 @@ import numpy.typing as npt
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text, write_bytes
+from rebat.core.formatting import counted
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.results.files.run_csv import HOLD_COLUMNS
 from rebat.results.files.tables import Int, Rows, table_in
 from rebat.results.measures.nodetime import NodeIntervals, repeats
+from rebat.results.measures.summary import part_of_run
 from rebat.results.measures.timeline import (
     CAUSES,
     Blocks,
@@ -90,16 +92,21 @@ def machine_of(folder: Path) -> dict[str, Any]:
     return workload if isinstance(workload, dict) else {}
 
 
-def verdict_of(folder: Path) -> str:
-    """Return a sentence on the most important metrics of a run, or an empty text."""
+def verdict_of(folder: Path, failures: int) -> str:
+    """Return a sentence on the most important metrics of a run, or an empty text.
+
+    ``failures`` is the number of failures of nodes in the entire run. The other metrics may refer
+    to a part of it: the sentence states this part.
+    """
     metrics = _readable_summary(folder).get("metrics")
     try:
         platform, all_jobs = metrics["platform"], metrics["jobs"]  # type: ignore[index]
         used, lost_h = platform["useful"] / platform["total"], platform["waste_failure"] / 3600
-        failures = metrics["node_failures"]  # type: ignore[index]
+        part = part_of_run(metrics["window_s"], metrics["makespan_s"])  # type: ignore[index]
         return (
-            f"{all_jobs:,} jobs, {used:.1%} of the node time is useful work, {failures:,} failures "
-            f"of nodes destroyed {lost_h:,.0f} node-hours of work"
+            f"{counted(all_jobs, 'job')}, {counted(failures, 'failure')} of nodes; "
+            f"{part}{used:.1%} of the node time is useful work, and failures destroyed "
+            f"{lost_h:,.0f} node-hours of work"
         )
     except (TypeError, KeyError, ValueError, ZeroDivisionError):
         return ""

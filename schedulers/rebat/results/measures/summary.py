@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.units import parse_duration, to_us
+from rebat.core.units import format_duration, parse_duration, to_us
 from rebat.models.boxes import Allotment
 from rebat.models.checkpoint import Accounting
 from rebat.models.power import NodePower
@@ -188,6 +188,14 @@ class RunSummary(msgspec.Struct, frozen=True):
     training_classes: dict[str, Training | None] = {}
     spares: Spares | None = None
     # fmt: on
+
+
+def part_of_run(window_s: Sequence[float], makespan_s: float) -> str:
+    """Return the window as the start of a sentence. Empty if it covers the entire run."""
+    low, high = window_s
+    if low <= 0 and high >= makespan_s:
+        return ""
+    return f"from {format_duration(low)} to {format_duration(high)}, "
 
 
 def parse_window(text: str) -> Window | None:

@@ -77,6 +77,9 @@ _PRE = """
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f5f5f5; padding: 6px; margin: 0 }
 """
 
+_FOCUS = ":focus-visible { outline: 3px solid #005fcc !important; outline-offset: 2px }"
+"""Style of the control that has the keyboard. Bokeh hides the outlines of some."""
+
 MOST_POLICIES = 6
 
 SIMULATING = '<p class="note">Simulating ...</p>'
@@ -132,13 +135,15 @@ class Page:
             about="Change a setting, and the answer follows. It gets more precise with each seed.",
         )  # fmt: skip
         parts = [part for c in self._controls for part in self._widgets[c.name]]
-        controls = column(
-            self._chooser(), *parts, name="controls", sizing_mode="stretch_width"
-        )  # fmt: skip
+        chooser = self._chooser()
+        controls = column(chooser, *parts, name="controls", sizing_mode="stretch_width")
         for root in (controls, self.verdict, self.legend, self.differences, self.flows, self.use,
                      self.numbers, self.map, self.take):  # fmt: skip
             document.add_root(root)
         _on_lost(document, GONE)
+        sliders = [self._widgets[c.name][0] for c in self._controls if not c.choice]
+        plots = [self.differences, self.flows, self.use, self.plot]
+        _for_keyboards(document, chooser, sliders, plots)
         self._timer = document.add_periodic_callback(self.refresh, REFRESH_MS)
         document.on_session_destroyed(lambda context: answers.close())
         self.ask()
@@ -153,7 +158,7 @@ class Page:
         chooser = MultiChoice(
             title="Policies (two or more; the first is the reference)", options=names,
             value=[*self.question.policies], max_items=MOST_POLICIES, name="policies",
-            sizing_mode="stretch_width",
+            placeholder="Add a policy", sizing_mode="stretch_width", stylesheets=[_FOCUS],
         )  # fmt: skip
 
         def chosen(attr: str, old: list[str], new: list[str]) -> None:
@@ -174,7 +179,7 @@ class Page:
         listed = {"options": texts} if control.choice else {"categories": texts}
         widget = kind(
             title=control.title, value=control.text(value), name=control.name,
-            sizing_mode="stretch_width", **listed,
+            sizing_mode="stretch_width", stylesheets=[_FOCUS], **listed,
         )  # fmt: skip
         widget.on_change("value", lambda attr, old, new: self._set(control, texts.index(new)))
         note = Div(
@@ -246,9 +251,11 @@ class Page:
         plot.ygrid.grid_line_color = None
         self.differences = plot
         self._flows = ColumnDataSource({"x": [], "top": [], "low": [], "high": [], "colour": []})
+        empty = [("", policy) for policy in self.question.policies]  # two levels from the beginning
         plot = figure(
-            name="flows", height=270, x_range=FactorRange(), y_range=Range1d(0, 1), **look
-        )
+            name="flows", height=270, x_range=FactorRange(factors=empty), y_range=Range1d(0, 1),
+            **look,
+        )  # fmt: skip
         plot.vbar("x", top="top", width=0.9, source=self._flows, color="colour")
         plot.add_layout(
             Whisker(base="x", lower="low", upper="high", source=self._flows, line_color="#555")
@@ -391,13 +398,20 @@ class Page:
 
         titles = [*self._axes]
         self.x, self.y = (
-            Select(title=text, options=titles, value=titles[min(k, len(titles) - 1)], width=230)
+            Select(
+                title=text,
+                options=titles,
+                value=titles[min(k, len(titles) - 1)],
+                width=230,
+                stylesheets=[_FOCUS],
+            )
             for k, text in enumerate(("Horizontal axis", "Vertical axis"))
         )
         ranked = {metric(name[0]).title.strip(): name for name in CHANGES}
         self._by = Select(
-            title="Metric of the map", options=[*ranked], value=next(iter(ranked)), width=230
-        )
+            title="Metric of the map", options=[*ranked], value=next(iter(ranked)), width=230,
+            stylesheets=[_FOCUS],
+        )  # fmt: skip
         self._ranked = ranked
         keys = ("x", "y", "w", "h", "colour", "alpha", "hatch", "text", "at_x", "at_y")
         self._cells = ColumnDataSource({key: [] for key in keys})
@@ -498,7 +512,7 @@ class Page:
         )
         buttons = []
         for text, source in (("Copy as command", self._command), ("Copy as Python", self._python)):
-            button = Button(label=text, width=150)
+            button = Button(label=text, width=150, stylesheets=[_FOCUS])
             copied = "navigator.clipboard.writeText(source.text); const b = cb_obj.origin; " \
                 "b.label = 'Copied'; setTimeout(() => { b.label = label }, 1500)"  # fmt: skip
             button.js_on_click(CustomJS(args={"source": source, "label": text}, code=copied))
@@ -506,7 +520,7 @@ class Page:
         links = Div(
             text=f'<a href="saved?page={key}" download="whatif.html">Save page</a> &nbsp; '
             f'<a href="campaign?page={key}" download="whatif.toml">Save as campaign</a>',
-            styles={"align-self": "center", "font-size": "1rem"},
+            styles={"align-self": "center", "font-size": "1rem"}, stylesheets=[_FOCUS],
         )  # fmt: skip
         self.take = column(
             row(*buttons, links, sizing_mode="stretch_width", styles=WRAPPING),
@@ -597,3 +611,36 @@ def _on_lost(document: Any, text: str) -> None:
         "if (!document.getElementById('lost')) document.body.append(p)"
     )
     document.js_on_event("connection_lost", CustomJS(args={"text": text}, code=code))
+
+
+def _for_keyboards(
+    document: Any, chooser: Any, sliders: Sequence[Any], plots: Sequence[Any]
+) -> None:
+    """Make all controls usable by keyboard and screen reader. Bokeh has no options for this.
+
+    - The list of policies is no stop of Tab. A browser stops at a list that scrolls. The list
+      closes then, and the focus is lost.
+    - Plots are no stops of Tab, because no key has an effect there.
+    - The handles of sliders have names.
+    """
+    from bokeh.models import CustomJS
+
+    code = """
+    const root = (model) => Bokeh.index.find_one(model).shadow_el;
+    const skip = (node, stops) =>
+      node.querySelectorAll(stops).forEach((stop) => { stop.tabIndex = -1 });
+    const lists = root(chooser);
+    lists.addEventListener("focusin", () => skip(lists, ".choices__list .choices__list"));
+    for (const slider of sliders) {
+      const handle = root(slider).querySelector("[role=slider]");
+      handle.setAttribute("aria-label", slider.title);
+      const show = () => handle.setAttribute("aria-disabled", String(slider.disabled));
+      slider.properties.disabled.change.connect(show);
+      show();
+    }
+    const hosts = (node) => [...node.querySelectorAll("*")].filter((each) => each.shadowRoot);
+    const within = (node) => [node, ...hosts(node).flatMap((host) => within(host.shadowRoot))];
+    plots.flatMap((plot) => within(root(plot))).forEach((node) => skip(node, "[tabindex]"));
+    """
+    args = {"chooser": chooser, "sliders": [*sliders], "plots": [*plots]}
+    document.js_on_event("document_ready", CustomJS(args=args, code=code))
