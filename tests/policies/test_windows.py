@@ -116,6 +116,20 @@ def test_jobs_that_request_a_reservation_start_in_it(policy: str, owner: str) ->
     assert nodes_of(policy, other, rows[:1], [ASKS])[0][0] == 20
 
 
+@pytest.mark.parametrize("policy", PLACES)
+def test_requests_of_a_reservation_of_all_nodes_wait_for_it(policy: str) -> None:
+    assert nodes_of(policy, "r:0-3:begin=50:length=100", PAIR[:1], [ASKS]) == [(50, "0-1")]
+
+
+@pytest.mark.parametrize("policy", ["greedy", "easy", "baseline", "baseline:placement=named"])
+def test_margins_do_not_delay_jobs_before_a_reservation(policy: str) -> None:
+    # A walltime of 30 s ends before the reservation at 55 s, and fits in a window of 32 s.
+    rows, policy = [(20, 2, 30, 10)], f"{policy}{',' if ':' in policy else ':'}margin=60"
+    assert nodes_of(policy, "m:0-3:begin=55:length=32", rows, [BO]) == [(20, "0-1")]
+    assert nodes_of(policy, "m:0-3:begin=55:length=32:every=64", rows, [BO]) == [(20, "0-1")]
+    assert nodes_of(policy, "r:0-3:begin=55:length=32:every=64", rows, [ASKS]) == [(55, "0-1")]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_requests_of_a_repeated_reservation_wait_for_its_next_window(policy: str) -> None:
     text = "r:2-3:begin=10:length=20:every=100"

@@ -211,7 +211,7 @@ class Windows:
         now_us = self._view.now_us
         return [w for w in windows if w.begin_us <= now_us and self.opens(w, attempt)]
 
-    def closed_mask(self, attempt: Attempt, duration_us: int) -> Mask | None:
+    def closed_mask(self, attempt: Attempt) -> Mask | None:
         """Return a mask of the nodes on which an attempt cannot start now, or None."""
         view, mask = self._view, None
         assert view is not None
@@ -221,25 +221,23 @@ class Windows:
                 if window.begin_us <= view.now_us:
                     window.nodes.put(mask, False)
         for window in self.current(view.now_us):
-            meets = window.begin_us < view.now_us + duration_us
+            meets = window.begin_us < view.now_us + planned_us(attempt.walltime_us)
             if meets and not self.opens(window, attempt):
                 if mask is None:
                     mask = np.zeros(view.n_nodes, dtype=np.bool_)
                 window.nodes.put(mask, True)
         return mask
 
-    def never(
-        self, attempt: Attempt, duration_us: int, usable: Mask, numbered: Numbered = same
-    ) -> str:
+    def never(self, attempt: Attempt, usable: Mask, numbered: Numbered = same) -> str:
         """Return why a job fits between no two windows of a reservation, or an empty text.
 
-        ``duration_us`` is the longest planned run time. ``usable`` is a mask of the nodes that the
-        job may use. ``numbered`` returns nodes of the machine in the numbers of this mask.
+        ``usable`` is a mask of the nodes that the job may use. ``numbered`` returns nodes of the
+        machine in the numbers of this mask.
         """
         left, names = usable.copy(), []
         for row in self._rows:
             closed = not self.opens(row.window(), attempt)
-            if row.blocks(duration_us) and closed:
+            if row.blocks(planned_us(attempt.walltime_us)) and closed:
                 numbered(row.nodes).put(left, False)
                 names.append(row.name)
         if names and int(left.sum()) < attempt.n_nodes <= int(usable.sum()):
