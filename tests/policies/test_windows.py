@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from rebat.core.errors import InputError
+from rebat.core.errors import Deadlock, InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, to_us
-from rebat.models.failures.events import GenericEvent
+from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.operations import ANNOUNCE, read_operations, with_announcements
 from rebat.policies.presets import preset
 from rebat.policies.windows import read_reservations
@@ -128,6 +128,29 @@ def test_margins_do_not_delay_jobs_before_a_reservation(policy: str) -> None:
     assert nodes_of(policy, "m:0-3:begin=55:length=32", rows, [BO]) == [(20, "0-1")]
     assert nodes_of(policy, "m:0-3:begin=55:length=32:every=64", rows, [BO]) == [(20, "0-1")]
     assert nodes_of(policy, "r:0-3:begin=55:length=32:every=64", rows, [ASKS]) == [(55, "0-1")]
+
+
+@pytest.mark.parametrize("policy", ["baseline", "easy:planning=fifo"])
+def test_requests_that_never_fit_in_their_partition_are_like_others(policy: str) -> None:
+    for nodes in ("2-3", "1-3"):
+        text = f"r:{nodes}:begin=50:length=40:every=80"
+        chosen = f"{policy}{',' if ':' in policy else ':'}partitions=a:0-1+b:2-3"
+        fields = [ASKS | {"partition": "a"}, ASKS | {"partition": "b"}]
+        assert nodes_of(chosen, text, PAIR, fields) == [(20, "0-1"), (50, "2-3")]
+
+
+@pytest.mark.parametrize("policy", ["easy", "baseline:placement=named", "easy:planning=fifo"])
+def test_a_job_whose_repeated_reservation_has_no_nodes_does_not_wait_for_ever(policy: str) -> None:
+    events = [MachineEvent(to_us(1), available=False, nodes=NodeSet.of([3]))]
+    jobs = (Job("0", 2, to_us(2), to_us(10), "d", {"reservation": "r"}),)
+    load = Workload("w", 4, jobs, {"d": {"type": "delay", "delay": 5}})
+    text = "reservations=r:2-3:begin=5:length=13:every=40"
+    chosen = preset(f"{policy}{',' if ':' in policy else ':'}{text}")
+    with pytest.raises(Deadlock):
+        simulate(load, chosen, machine_events=events)
+    back = MachineEvent(to_us(500), available=True, nodes=NodeSet.of([3]))
+    result = simulate(load, chosen, machine_events=[*events, back])
+    assert result.rows.column("first_start").tolist() == [525.0]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

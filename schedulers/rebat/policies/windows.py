@@ -42,6 +42,12 @@ def same(nodes: NodeSet) -> NodeSet:
 ANNOUNCED = "announced"
 """Value of the option if administrators announce all windows during the run."""
 
+MOST_IDLE = 1_000
+"""Number of times at which a window ends or begins without an effect, until a run has no event left.
+
+Repeated windows have no end. A job that never starts, because nodes failed, must not wait for ever.
+"""
+
 AHEAD = 8
 """Number of future windows of a repeated reservation that a plan considers."""
 
@@ -211,11 +217,20 @@ class Windows:
         now_us = self._view.now_us
         return [w for w in windows if w.begin_us <= now_us and self.opens(w, attempt)]
 
-    def closed_mask(self, attempt: Attempt) -> Mask | None:
-        """Return a mask of the nodes on which an attempt cannot start now, or None."""
+    def closed_mask(self, attempt: Attempt, places: Sequence[NodeSet]) -> Mask | None:
+        """Return a mask of the nodes on which an attempt cannot start now, or None.
+
+        ``places`` contains the nodes of each partition in which it may run.
+        """
         view, mask = self._view, None
         assert view is not None
-        if bound := self.requested(attempt):
+        masks = [nodes.mask(view.n_nodes) for nodes in places]
+        bound = [
+            window
+            for window in self.requested(attempt)
+            if any(mask[window.nodes.ids].sum() >= attempt.n_nodes for mask in masks)
+        ]
+        if bound:
             mask = np.ones(view.n_nodes, dtype=np.bool_)
             for window in bound:
                 if window.begin_us <= view.now_us:
@@ -251,7 +266,7 @@ class Reserving(Wrapping):
     def __init__(self, planning: Planning, windows: Windows) -> None:
         super().__init__(planning)
         self._windows = windows
-        self._wake_us = 0
+        self._wake_us = self._n_idle = 0
         self._bound: list[Attempt] = []
         """The waiting attempts that requested a reservation."""
 
@@ -275,6 +290,8 @@ class Reserving(Wrapping):
             if window.begin_us > view.now_us
         ]
         next_us = min((at_us for at_us in times_us if at_us < FOREVER_US), default=0)
-        if next_us and next_us != self._wake_us and view.queue:
+        idle = not view.running and changes == Changes(woken=changes.woken)
+        self._n_idle = self._n_idle + 1 if idle else 0
+        if next_us and next_us != self._wake_us and view.queue and self._n_idle < MOST_IDLE:
             self._wake_us = next_us
             yield Wake(next_us, "window")

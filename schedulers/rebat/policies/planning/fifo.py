@@ -238,10 +238,11 @@ class Fifo(Planning):
         self, view: View, free: Mask, attempt: Attempt, places: list[Partition]
     ) -> NodeSet | None:
         request, windows = Request.now(attempt), self._context.windows
-        closed = windows.closed_mask(attempt) if windows else None
-        if closed is not None:
-            free = free & ~closed
         if windows:
+            everywhere = [place.nodes for place in self._where(view, attempt.job_id)]
+            closed = windows.closed_mask(attempt, everywhere)
+            if closed is not None:
+                free = free & ~closed
             inside = np.zeros(len(free), dtype=np.bool_)
             for window in windows.preferred(windows.current(view.now_us), attempt):
                 window.nodes.put(inside, True)
