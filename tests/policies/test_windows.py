@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from rebat.core.errors import Deadlock, InputError
@@ -14,7 +16,7 @@ from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.operations import ANNOUNCE, read_operations, with_announcements
 from rebat.policies.presets import preset
-from rebat.policies.windows import read_reservations
+from rebat.policies.windows import Reservation, Windows, read_reservations
 from rebat.runs.single import simulate
 from tests.support.amount import few
 from tests.support.restless import plain_ledger, supporting_point, with_fields, workload
@@ -307,3 +309,53 @@ def test_requests_of_a_reservation_start_inside_under_failures(first: int) -> No
             assert to_us(begin) <= record.start_us, (seed, record.attempt.id)
             assert not {*record.nodes} - {*nodes}, (seed, record.attempt.id)
     assert n_checked
+
+
+@pytest.mark.parametrize(
+    ("every", "duration", "blocks"),
+    [(0, 1, False), (0, 10**9, False), (20, 9, False), (20, 10, False), (20, 11, True)],
+)
+def test_a_repeated_reservation_blocks_jobs_longer_than_the_gap(every, duration, blocks) -> None:
+    row = Reservation("r", NodeSet.parse("0"), 0, 10, every)
+    assert row.blocks(duration) == blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "job", "closed"),
+    [
+        # Job 0 of bo has a walltime of 30 s.
+        ("m:0-1:begin=50:length=9", 20, BO, None),  # it ends when the window begins
+        ("m:0-1:begin=50:length=9", 21, BO, "0-1"),
+        ("m:0-1:begin=50:length=9", 58, BO, "0-1"),
+        ("m:0-1:begin=50:length=9", 59, BO, None),
+        ("m:0-1:begin=50:length=9:user=bo", 51, BO, None),
+        ("m:0-1:begin=50:length=9:account=chem", 51, BO, None),
+        ("m:0-1:begin=50:length=9:user=ann", 51, BO, "0-1"),
+        ("m:0:begin=50:length=9+n:2:begin=52:length=9", 40, BO, "0 2"),
+        ("m:0:begin=50:length=9+n:2:begin=79:length=9", 49, BO, "0"),
+        # A job that requested the reservation r starts only in its time on its nodes.
+        ("r:0-1:begin=50:length=9", 49, ASKS, "0-3"),
+        ("r:0-1:begin=50:length=9", 50, ASKS, "2-3"),
+        ("r:0-1:begin=50:length=9", 59, ASKS, None),
+        ("r:0:begin=50:length=9", 50, ASKS, "0"),
+        ("r:0-1:begin=10:length=30:every=60", 9, ASKS, "0-3"),
+        ("r:0-1:begin=10:length=29:every=60", 9, ASKS, "0-1"),
+        ("r:0-1:begin=50:length=9+m:1 3:begin=79:length=9", 50, ASKS, "1-3"),
+    ],
+)
+def test_nodes_on_which_a_job_cannot_start_now(text, now, job, closed) -> None:
+    class Now:
+        """The view at a time."""
+
+        machine, n_nodes, now_us = SimpleNamespace(cores_per_node=1), 4, to_us(now)
+
+        def job(self, job_id: str) -> SimpleNamespace:
+            return SimpleNamespace(
+                traits=SimpleNamespace(**{"account": "", "reservation": ""} | job)
+            )
+
+    windows = Windows(text)
+    windows.open(Now())
+    attempt = SimpleNamespace(job_id="0", n_nodes=2, walltime_us=to_us(30))
+    mask = windows.closed_mask(attempt, [NodeSet.parse("0-3")])
+    assert (None if mask is None else str(NodeSet.of(np.flatnonzero(mask).tolist()))) == closed
