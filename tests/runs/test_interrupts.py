@@ -142,7 +142,7 @@ def test_an_iterator_that_raises_does_not_end_the_failures(how: str) -> None:
 def test_an_iterator_that_raised_raises_again(error: BaseException, later: str) -> None:
     events = Remembered(raising(error))
     with pytest.raises(type(error)):
-        [*events]
+        list(events)
     for _ in range(2):
         again = iter(events)
         assert len([next(again) for _ in range(4)]) == 4

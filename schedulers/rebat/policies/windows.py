@@ -43,9 +43,9 @@ ANNOUNCED = "announced"
 """Value of the option if administrators announce all windows during the run."""
 
 MOST_IDLE = 1_000
-"""Number of times at which a window ends or begins without an effect, until a run has no event left.
+"""Number of times at which a window ends or begins without an effect, before no wake follows.
 
-Repeated windows have no end. A job that never starts, because nodes failed, must not wait for ever.
+Repeated windows have no end. If failed nodes keep a job from its window, the run must still end.
 """
 
 AHEAD = 8
