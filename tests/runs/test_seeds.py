@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -144,7 +145,7 @@ def test_seeds_are_added_up_to_the_maximum(monkeypatch, first: int, batches: lis
     monkeypatch.setattr(seeds, "MOST_SEEDS", 12)
     monkeypatch.setattr(seeds, "_too_wide", lambda runs, narrow: True)
     requested = asked(Path("none"), first, narrow=Narrow(0.1))
-    found = [*seeds._batches(requested, Runs([]))]
+    found = [*islice(seeds._batches(requested, Runs([])), 9)]
     assert [len(batch) for batch in found] == batches
     assert [seed for batch in found for seed in batch] == [*range(3, 3 + sum(batches))]
 
