@@ -283,7 +283,7 @@ def _written(folder: Path, name: str, *rows: tuple[str, str]) -> None:
 def test_which_of_two_results_counts(tmp_path: Path, merged, own, other, expected: str) -> None:
     store = Store(tmp_path)
     _written(tmp_path, RESULTS, (merged, "merged"))
-    _written(tmp_path, "a.jsonl", *((status, f"own {n}") for n, status in enumerate(own)))
+    _written(tmp_path, "s.jsonl", *((status, f"own {n}") for n, status in enumerate(own)))
     if other:
         _written(tmp_path, "zz.jsonl", *((status, f"other {n}") for n, status in enumerate(other)))
     result = store.read("3" * 64)
