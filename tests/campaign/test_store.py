@@ -251,3 +251,43 @@ def test_the_table_has_a_row_per_grid_run_and_metric(spec: RunSpec, tmp_path: Pa
         ("h", 0, 1800.0, "jobs", 3.0),
         ("h", 0, 1800.0, "attempts", 4.0),
     ]
+
+
+def _written(folder: Path, name: str, *rows: tuple[str, str]) -> None:
+    """Write a file of results: status and error of results with the same key."""
+    written = Store(folder / name)
+    for status, error in rows:
+        written.write(UnitResult(key="3" * 64, status=status, identity={}, error=error))
+    (path,) = (folder / name / "runs").iterdir()
+    (folder / "runs").mkdir(exist_ok=True)
+    path.rename(folder / "runs" / name)
+
+
+@pytest.mark.parametrize(
+    ("merged", "own", "other", "expected"),
+    [
+        # a file of a process is newer than results.jsonl
+        ("ok", ["failed"], [], "own 0"),
+        ("ok", ["ok"], [], "own 0"),
+        ("failed", ["failed"], [], "own 0"),
+        ("failed", ["ok"], [], "own 0"),
+        # of several lines of processes, the first result counts, and the last error
+        ("ok", ["failed", "ok"], [], "own 1"),
+        ("ok", ["ok", "failed"], [], "own 0"),
+        ("ok", ["failed", "failed"], [], "own 1"),
+        ("failed", ["failed"], ["ok"], "other 0"),
+        ("failed", ["ok"], ["failed"], "own 0"),
+        ("ok", ["ok"], ["ok"], "own 0"),
+    ],
+)
+def test_which_of_two_results_counts(tmp_path: Path, merged, own, other, expected: str) -> None:
+    store = Store(tmp_path)
+    _written(tmp_path, RESULTS, (merged, "merged"))
+    _written(tmp_path, "s.jsonl", *((status, f"own {n}") for n, status in enumerate(own)))
+    if other:
+        _written(tmp_path, "zz.jsonl", *((status, f"other {n}") for n, status in enumerate(other)))
+    result = store.read("3" * 64)
+    assert result is not None
+    assert result.error == expected
+    store.merge()
+    assert Store(tmp_path).read("3" * 64) == result

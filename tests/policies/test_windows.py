@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from rebat.core.errors import InputError
+from rebat.core.errors import Deadlock, InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, to_us
-from rebat.models.failures.events import GenericEvent
+from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.operations import ANNOUNCE, read_operations, with_announcements
 from rebat.policies.presets import preset
-from rebat.policies.windows import read_reservations
+from rebat.policies.windows import Reservation, Windows, read_reservations
 from rebat.runs.single import simulate
 from tests.support.amount import few
 from tests.support.restless import plain_ledger, supporting_point, with_fields, workload
@@ -114,6 +116,43 @@ def test_jobs_that_request_a_reservation_start_in_it(policy: str, owner: str) ->
     # Without this reservation, its name has no effect.
     other = "s:0-1:begin=500:length=5"
     assert nodes_of(policy, other, rows[:1], [ASKS])[0][0] == 20
+
+
+@pytest.mark.parametrize("policy", PLACES)
+def test_requests_of_a_reservation_of_all_nodes_wait_for_it(policy: str) -> None:
+    assert nodes_of(policy, "r:0-3:begin=50:length=100", PAIR[:1], [ASKS]) == [(50, "0-1")]
+
+
+@pytest.mark.parametrize("policy", ["greedy", "easy", "baseline", "baseline:placement=named"])
+def test_margins_do_not_delay_jobs_before_a_reservation(policy: str) -> None:
+    # A walltime of 30 s ends before the reservation at 55 s, and fits in a window of 32 s.
+    rows, policy = [(20, 2, 30, 10)], f"{policy}{',' if ':' in policy else ':'}margin=60"
+    assert nodes_of(policy, "m:0-3:begin=55:length=32", rows, [BO]) == [(20, "0-1")]
+    assert nodes_of(policy, "m:0-3:begin=55:length=32:every=64", rows, [BO]) == [(20, "0-1")]
+    assert nodes_of(policy, "r:0-3:begin=55:length=32:every=64", rows, [ASKS]) == [(55, "0-1")]
+
+
+@pytest.mark.parametrize("policy", ["baseline", "easy:planning=fifo"])
+def test_requests_that_never_fit_in_their_partition_are_like_others(policy: str) -> None:
+    for nodes in ("2-3", "1-3"):
+        text = f"r:{nodes}:begin=50:length=40:every=80"
+        chosen = f"{policy}{',' if ':' in policy else ':'}partitions=a:0-1+b:2-3"
+        fields = [ASKS | {"partition": "a"}, ASKS | {"partition": "b"}]
+        assert nodes_of(chosen, text, PAIR, fields) == [(20, "0-1"), (50, "2-3")]
+
+
+@pytest.mark.parametrize("policy", ["easy", "baseline:placement=named", "easy:planning=fifo"])
+def test_a_job_whose_repeated_reservation_has_no_nodes_does_not_wait_for_ever(policy: str) -> None:
+    events = [MachineEvent(to_us(1), available=False, nodes=NodeSet.of([3]))]
+    jobs = (Job("0", 2, to_us(2), to_us(10), "d", {"reservation": "r"}),)
+    load = Workload("w", 4, jobs, {"d": {"type": "delay", "delay": 5}})
+    text = "reservations=r:2-3:begin=5:length=13:every=40"
+    chosen = preset(f"{policy}{',' if ':' in policy else ':'}{text}")
+    with pytest.raises(Deadlock):
+        simulate(load, chosen, machine_events=events)
+    back = MachineEvent(to_us(500), available=True, nodes=NodeSet.of([3]))
+    result = simulate(load, chosen, machine_events=[*events, back])
+    assert result.rows.column("first_start").tolist() == [525.0]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -270,3 +309,53 @@ def test_requests_of_a_reservation_start_inside_under_failures(first: int) -> No
             assert to_us(begin) <= record.start_us, (seed, record.attempt.id)
             assert not {*record.nodes} - {*nodes}, (seed, record.attempt.id)
     assert n_checked
+
+
+@pytest.mark.parametrize(
+    ("every", "duration", "blocks"),
+    [(0, 1, False), (0, 10**9, False), (20, 9, False), (20, 10, False), (20, 11, True)],
+)
+def test_a_repeated_reservation_blocks_jobs_longer_than_the_gap(every, duration, blocks) -> None:
+    row = Reservation("r", NodeSet.parse("0"), 0, 10, every)
+    assert row.blocks(duration) == blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "job", "closed"),
+    [
+        # Job 0 of bo has a walltime of 30 s.
+        ("m:0-1:begin=50:length=9", 20, BO, None),  # it ends when the window begins
+        ("m:0-1:begin=50:length=9", 21, BO, "0-1"),
+        ("m:0-1:begin=50:length=9", 58, BO, "0-1"),
+        ("m:0-1:begin=50:length=9", 59, BO, None),
+        ("m:0-1:begin=50:length=9:user=bo", 51, BO, None),
+        ("m:0-1:begin=50:length=9:account=chem", 51, BO, None),
+        ("m:0-1:begin=50:length=9:user=ann", 51, BO, "0-1"),
+        ("m:0:begin=50:length=9+n:2:begin=52:length=9", 40, BO, "0 2"),
+        ("m:0:begin=50:length=9+n:2:begin=79:length=9", 49, BO, "0"),
+        # A job that requested the reservation r starts only in its time on its nodes.
+        ("r:0-1:begin=50:length=9", 49, ASKS, "0-3"),
+        ("r:0-1:begin=50:length=9", 50, ASKS, "2-3"),
+        ("r:0-1:begin=50:length=9", 59, ASKS, None),
+        ("r:0:begin=50:length=9", 50, ASKS, "0"),
+        ("r:0-1:begin=10:length=30:every=60", 9, ASKS, "0-3"),
+        ("r:0-1:begin=10:length=29:every=60", 9, ASKS, "0-1"),
+        ("r:0-1:begin=50:length=9+m:1 3:begin=79:length=9", 50, ASKS, "1-3"),
+    ],
+)
+def test_nodes_on_which_a_job_cannot_start_now(text, now, job, closed) -> None:
+    class Now:
+        """The view at a time."""
+
+        machine, n_nodes, now_us = SimpleNamespace(cores_per_node=1), 4, to_us(now)
+
+        def job(self, job_id: str) -> SimpleNamespace:
+            return SimpleNamespace(
+                traits=SimpleNamespace(**{"account": "", "reservation": ""} | job)
+            )
+
+    windows = Windows(text)
+    windows.open(Now())
+    attempt = SimpleNamespace(job_id="0", n_nodes=2, walltime_us=to_us(30))
+    mask = windows.closed_mask(attempt, [NodeSet.parse("0-3")])
+    assert (None if mask is None else str(NodeSet.of(np.flatnonzero(mask).tolist()))) == closed

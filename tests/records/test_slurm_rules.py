@@ -259,3 +259,24 @@ def test_the_options_are_valid(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         rules(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("accounts", "words"), [(1, ""), (2, ":account=phys"), (3, ":account=phys")]
+)
+def test_a_limit_of_a_user_states_the_account_if_the_user_has_several(
+    tmp_path: Path, accounts: int, words: str
+) -> None:
+    names = ("phys", "chem", "bio")[:accounts]
+    head = "Cluster|Account|User|ParentName|Share|GrpJobs|GrpTRES|MaxJobs\none|root|||1|||\n"
+    rows = [f"one|{name}||root|1|||\none|{name}|ann||1|||" for name in names]
+    text = head + "\n".join(rows).replace("phys|ann||1|||", "phys|ann||1|||4", 1)
+    assert rules(tmp_path, text).options["limits"] == f"user=ann{words}:jobs=4"
+
+
+def test_reservations_without_nodes_or_length_are_counted(tmp_path: Path) -> None:
+    head = "Cluster|Name|NodeNames|Start|End|Flags\n"
+    rows = ["a||1000|2000|", "b|None|1000|2000|", "c|n1|2000|2000|", "d|n1|2001|2000|"]
+    read = rules(tmp_path, head + "\n".join(f"one|{row}" for row in [*rows, "e|n1|1999|2000|"]))
+    assert read.reservations == [("e", "n1", 1999.0, 2000.0)]
+    assert read.notes == ["4 reservations without nodes, a start or an end: ignored"]

@@ -181,3 +181,14 @@ def test_how_often_the_interval_contains_the_ratio_of_means(n: int) -> None:
         found = ratio_of_means(dict(enumerate(ours)), dict(enumerate(base)))
         inside += found is not None and found.contains(1.1)
     assert 0.93 <= inside / 2_000 <= 0.97
+
+
+@pytest.mark.parametrize("among", [1, 10])
+@pytest.mark.parametrize("n", [5, 12])
+def test_the_range_of_a_further_value_is_students_prediction_interval(n: int, among: int) -> None:
+    values = [float(k % 5) for k in range(n)]
+    found = interval(values, among=among)
+    assert found is not None
+    half = {5: 2.776445, 12: 2.200985}[n] * float(np.std(values, ddof=1)) * (1 + 1 / n) ** 0.5
+    mean = float(np.mean(values))
+    assert found.single == pytest.approx((mean - half, mean + half), rel=1e-6)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rebat
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.history import Remembered
@@ -117,3 +118,33 @@ def test_failures_of_a_file_that_changed_are_read_again(tmp_path: Path) -> None:
         result = rebat.run(machine(2, (1, 100, 0, 300)), ["baseline"], failures=failures)
         totals.append([attempt.nodes for attempt in result.attempts.itertuples()])
     assert totals[0] != totals[1]
+
+
+def raising(error: BaseException) -> Iterator[MachineEvent]:
+    for at_s in (3, 13):
+        yield MachineEvent(at_s * 10**6, available=False, nodes=NodeSet.of([0]))
+        yield MachineEvent((at_s + 1) * 10**6, available=True, nodes=NodeSet.of([0]))
+    raise error
+
+
+@pytest.mark.parametrize("how", ["auto", "reference"])
+def test_an_iterator_that_raises_does_not_end_the_failures(how: str) -> None:
+    workload = machine(2, (1, 10), (2, 20, 5), (1, 30, 6))
+    with pytest.raises(InputError, match="too many"):
+        simulate(
+            workload, preset("baseline"), machine_events=raising(InputError("too many")), how=how
+        )
+
+
+@pytest.mark.parametrize(
+    ("error", "later"), [(InputError("too many"), "too many"), (KeyboardInterrupt(), "interrupt")]
+)
+def test_an_iterator_that_raised_raises_again(error: BaseException, later: str) -> None:
+    events = Remembered(raising(error))
+    with pytest.raises(type(error)):
+        list(events)
+    for _ in range(2):
+        again = iter(events)
+        assert len([next(again) for _ in range(4)]) == 4
+        with pytest.raises(InputError, match=later):
+            next(again)

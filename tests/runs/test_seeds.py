@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -12,9 +13,10 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.results.comparison import intervals_csv, rows, seeds_csv
-from rebat.results.intervals import relative_width
+from rebat.results.comparison import Runs, intervals_csv, rows, seeds_csv
+from rebat.results.intervals import interval, relative_width
 from rebat.results.metric import name_of
+from rebat.runs import seeds
 from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.unit import Source
@@ -133,3 +135,26 @@ def test_what_has_no_effect_is_refused(workload, tmp_path, capsys, options, mess
         main(arguments)
     assert ended.value.code == 2 and not (tmp_path / "out").exists()
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("first", "batches"),
+    [(1, [1, 2, 2, 2, 3, 2]), (3, [3, 2, 2, 3, 2]), (11, [11, 1]), (12, [12]), (13, [13])],
+)
+def test_seeds_are_added_up_to_the_maximum(monkeypatch, first: int, batches: list[int]) -> None:
+    monkeypatch.setattr(seeds, "MOST_SEEDS", 12)
+    monkeypatch.setattr(seeds, "_too_wide", lambda runs, narrow: True)
+    requested = asked(Path("none"), first, narrow=Narrow(0.1))
+    found = [*islice(seeds._batches(requested, Runs([])), 9)]
+    assert [len(batch) for batch in found] == batches
+    assert [seed for batch in found for seed in batch] == [*range(3, 3 + sum(batches))]
+
+
+def test_an_interval_of_the_target_width_is_narrow_enough() -> None:
+    runs = Runs(["baseline"])
+    for seed in range(6):
+        runs.add(seed, "baseline", [("flow_mean_s", None, 10.0 + seed)])
+    width = relative_width(interval(list(runs.of("baseline", ("flow_mean_s", None)).values())))
+    assert width is not None
+    for target, wide in ((width, False), (width * 1.001, False), (width * 0.999, True)):
+        assert seeds._too_wide(runs, Narrow(target, ("flow_mean_s", None))) == wide

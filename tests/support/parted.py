@@ -19,7 +19,9 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent
+from rebat.policies.formula import formula_of
 from rebat.policies.presets import preset
+from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.runs.single import RunResult, simulate
 from rebat.sim.simulate import Events
 from tests.support.both_ways import Case, check_same
@@ -58,10 +60,15 @@ class PartedCase:
         """Return a policy with one pass, whose waiting jobs hold their own nodes.
 
         A second pass, also one at the end of a wait, depends on kills in all partitions, and the
-        lowest free nodes of a machine may be in another partition.
+        lowest free nodes of a machine may be in another partition. Orders that change over time
+        are sorted at the plans of all partitions.
         """
         left_out = ("passes=", "held=", "ended=")
         options = [option for option in policy.split(",") if not option.startswith(left_out)]
+        order = next((o.partition("=")[2] for o in options if "order=" in o), "fcfs")
+        if order not in QUEUE_ORDERS and formula_of(order).varies:
+            options = [option for option in options if not option.startswith("order_period=")]
+            options = [option.replace(order, "fcfs") for option in options]
         steals = ["held=surviving", "ended=together"] if "stealing" in policy else []
         return ",".join([*options, "passes=one", *steals])
 

@@ -42,6 +42,12 @@ def same(nodes: NodeSet) -> NodeSet:
 ANNOUNCED = "announced"
 """Value of the option if administrators announce all windows during the run."""
 
+MOST_IDLE = 1_000
+"""Number of times at which a window ends or begins without an effect, before no wake follows.
+
+Repeated windows have no end. If failed nodes keep a job from its window, the run must still end.
+"""
+
 AHEAD = 8
 """Number of future windows of a repeated reservation that a plan considers."""
 
@@ -211,35 +217,42 @@ class Windows:
         now_us = self._view.now_us
         return [w for w in windows if w.begin_us <= now_us and self.opens(w, attempt)]
 
-    def closed_mask(self, attempt: Attempt, duration_us: int) -> Mask | None:
-        """Return a mask of the nodes on which an attempt cannot start now, or None."""
+    def closed_mask(self, attempt: Attempt, places: Sequence[NodeSet]) -> Mask | None:
+        """Return a mask of the nodes on which an attempt cannot start now, or None.
+
+        ``places`` contains the nodes of each partition in which it may run.
+        """
         view, mask = self._view, None
         assert view is not None
-        if bound := self.requested(attempt):
+        masks = [nodes.mask(view.n_nodes) for nodes in places]
+        bound = [
+            window
+            for window in self.requested(attempt)
+            if any(mask[window.nodes.ids].sum() >= attempt.n_nodes for mask in masks)
+        ]
+        if bound:
             mask = np.ones(view.n_nodes, dtype=np.bool_)
             for window in bound:
                 if window.begin_us <= view.now_us:
                     window.nodes.put(mask, False)
         for window in self.current(view.now_us):
-            meets = window.begin_us < view.now_us + duration_us
+            meets = window.begin_us < view.now_us + planned_us(attempt.walltime_us)
             if meets and not self.opens(window, attempt):
                 if mask is None:
                     mask = np.zeros(view.n_nodes, dtype=np.bool_)
                 window.nodes.put(mask, True)
         return mask
 
-    def never(
-        self, attempt: Attempt, duration_us: int, usable: Mask, numbered: Numbered = same
-    ) -> str:
+    def never(self, attempt: Attempt, usable: Mask, numbered: Numbered = same) -> str:
         """Return why a job fits between no two windows of a reservation, or an empty text.
 
-        ``duration_us`` is the longest planned run time. ``usable`` is a mask of the nodes that the
-        job may use. ``numbered`` returns nodes of the machine in the numbers of this mask.
+        ``usable`` is a mask of the nodes that the job may use. ``numbered`` returns nodes of the
+        machine in the numbers of this mask.
         """
         left, names = usable.copy(), []
         for row in self._rows:
             closed = not self.opens(row.window(), attempt)
-            if row.blocks(duration_us) and closed:
+            if row.blocks(planned_us(attempt.walltime_us)) and closed:
                 numbered(row.nodes).put(left, False)
                 names.append(row.name)
         if names and int(left.sum()) < attempt.n_nodes <= int(usable.sum()):
@@ -253,7 +266,7 @@ class Reserving(Wrapping):
     def __init__(self, planning: Planning, windows: Windows) -> None:
         super().__init__(planning)
         self._windows = windows
-        self._wake_us = 0
+        self._wake_us = self._n_idle = 0
         self._bound: list[Attempt] = []
         """The waiting attempts that requested a reservation."""
 
@@ -277,6 +290,8 @@ class Reserving(Wrapping):
             if window.begin_us > view.now_us
         ]
         next_us = min((at_us for at_us in times_us if at_us < FOREVER_US), default=0)
-        if next_us and next_us != self._wake_us and view.queue:
+        idle = not view.running and changes == Changes(woken=changes.woken)
+        self._n_idle = self._n_idle + 1 if idle else 0
+        if next_us and next_us != self._wake_us and view.queue and self._n_idle < MOST_IDLE:
             self._wake_us = next_us
             yield Wake(next_us, "window")

@@ -114,3 +114,26 @@ def test_a_window_of_all_begins_and_ends_with_nothing() -> None:
     assert summary.backlog.submitted == pytest.approx(summary.platform.useful)
     assert summary.platform.held > 0
     assert to_us(summary.window_s[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("window", "work", "nothing"),
+    [
+        ((0, 6), (0, 8, 2), 1.0),  # a job submitted at the beginning is new, one at the end is not
+        ((6, 12), (2, 4, 0), 4 / 6),
+        ((6, 13), (2, 13, 8), 5 / 7),
+        ((8, 12), (4, 0, 0), 1.0),
+        ((9, 9), (3, 0, 3), 0.0),
+    ],
+)
+def test_the_ends_of_a_window(window, work, nothing: float) -> None:
+    """The jobs of `test_work_at_hand_by_hand`."""
+    result = run("baseline", machine(1, (1, 8), (1, 4, 6), (1, 9, 12)))
+    found = backlog(result.ledger, (window[0] * S, window[1] * S))
+    assert (found.begin, found.submitted, found.end) == work
+    assert found.nothing_waits == pytest.approx(nothing)
+
+
+def test_times_at_which_one_or_several_jobs_wait() -> None:
+    result = run("baseline", machine(1, (1, 8), (1, 4, 6), (1, 9, 7)))
+    assert backlog(result.ledger, (0, 20 * S)).nothing_waits == pytest.approx((6 + 8) / 20)

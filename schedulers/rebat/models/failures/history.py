@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import MachineEvent
@@ -51,12 +52,15 @@ class Remembered:
     Parameters
     ----------
     events : iterable of MachineEvent
-        Each iteration must yield the same events.
+        Each iteration must yield the same events. An iterator cannot be drawn again: after an
+        exception, all further iterations raise an exception at the same place.
     """
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._events, self._drawn = events, list[MachineEvent]()
         self._source: Iterator[MachineEvent] | None = None
+        self._has_begun = False
+        self._error: Exception | None = None
         self._lock = Lock()  # runs in threads share the events
 
     def __iter__(self) -> Iterator[MachineEvent]:
@@ -67,14 +71,26 @@ class Remembered:
                     # a closed generator looks like the end of the events.
                     source, self._source = self._source, None
                     if source is None:
-                        source = itertools.islice(self._events, place, None)
-                    event = next(source, None)
+                        source = self._begin(place)
+                    try:
+                        event = next(source, None)
+                    except Exception as error:
+                        self._error = error
+                        raise
                     if event is not None:
                         self._drawn.append(event)
                     self._source = source
                     if event is None:
                         return
             yield self._drawn[place]
+
+    def _begin(self, place: int) -> Iterator[MachineEvent]:
+        """Return the events from a place on, drawn again from the beginning."""
+        if self._has_begun and isinstance(self._events, Iterator):  # it has no beginning any more
+            problem = "an interrupt ended the iterator of events"
+            raise self._error or InputError(problem, expected="a new iterator")
+        self._has_begun = True
+        return itertools.islice(self._events, place, None)
 
 
 def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> History:

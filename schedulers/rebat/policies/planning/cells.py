@@ -222,7 +222,7 @@ class CellPlan(PlanBook[Counts]):
         kind, order = np.zeros(len(attempts), dtype=np.int64), part
         if self._closed:
             walltimes = [planned_us(attempt.walltime_us) for attempt in attempts]
-            longest = np.maximum(duration, np.array(walltimes, dtype=np.int64))
+            longest = np.array(walltimes, dtype=np.int64)
             assert self._windows is not None
             if self._windows.alike((window for window, _ in self._closed), attempts):
                 kind[:] = [self._kind_of(attempt) for attempt in attempts[:1]]

@@ -44,7 +44,7 @@ from rebat.policies.partitions import (
     shares_of,
 )
 from rebat.policies.placement.choosers import Mask, Request
-from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us, varies
+from rebat.policies.queue_order import Key, QueueOrder, bound, varies
 
 
 class Fifo(Planning):
@@ -114,7 +114,7 @@ class Fifo(Planning):
         if windows is None:
             return ""
         usable = place.nodes.mask(view.n_nodes)
-        return windows.never(attempt, planned_us(attempt.walltime_us), usable)
+        return windows.never(attempt, usable)
 
     def _key(self, view: View, attempt: Attempt) -> Key:
         place = self._where(view, attempt.job_id)[0]
@@ -238,10 +238,11 @@ class Fifo(Planning):
         self, view: View, free: Mask, attempt: Attempt, places: list[Partition]
     ) -> NodeSet | None:
         request, windows = Request.now(attempt), self._context.windows
-        closed = windows.closed_mask(attempt, planned_us(attempt.walltime_us)) if windows else None
-        if closed is not None:
-            free = free & ~closed
         if windows:
+            everywhere = [place.nodes for place in self._where(view, attempt.job_id)]
+            closed = windows.closed_mask(attempt, everywhere)
+            if closed is not None:
+                free = free & ~closed
             inside = np.zeros(len(free), dtype=np.bool_)
             for window in windows.preferred(windows.current(view.now_us), attempt):
                 window.nodes.put(inside, True)

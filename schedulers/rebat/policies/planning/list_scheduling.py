@@ -238,8 +238,7 @@ class ListScheduling(Planning):
         for attempt in (*changes.arrived, *changes.resubmitted):
             reason = SizeLimit(view.n_nodes).exceeded(attempt.n_nodes)
             if not reason and isinstance(plan, ReservedPlan):
-                duration_us = queue.duration_of(attempt, self._length_us(view, attempt))
-                reason = plan.never(attempt, duration_us)
+                reason = plan.never(attempt)
             if reason:
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt, self._length_us(view, attempt)) < len(queue) - 1:

@@ -76,13 +76,12 @@ class ReservedPlan:
 
     # ---- reservations
 
-    def never(self, attempt: Attempt, duration_us: int) -> str:
+    def never(self, attempt: Attempt) -> str:
         """Return why a new attempt can never start because of reservations, or an empty text."""
         usable = self._nodes[self._of(attempt).name].mask(self._machine.n_nodes)
-        longest_us = max(duration_us, planned_us(attempt.walltime_us))
-        self._longest_us = max(self._longest_us, longest_us)
+        self._longest_us = max(self._longest_us, planned_us(attempt.walltime_us))
         self._any_requests |= bool(self._windows.requested(attempt))
-        return self._windows.never(attempt, longest_us, usable, self._numbered)
+        return self._windows.never(attempt, usable, self._numbered)
 
     def renewed(self) -> bool:
         """Read the reservations. Return whether one that bound has ended (a rebuild is due)."""
@@ -135,13 +134,14 @@ class ReservedPlan:
         for at in np.flatnonzero(may_bind).tolist():
             attempt, start_us = attempts[at], int(start[at])
             usable = self._nodes[self._of(attempt).name]
-            longest_us = max(int(queue.duration[at]), planned_us(attempt.walltime_us))
+            walltime_us = planned_us(attempt.walltime_us)
             if self._windows.opens(window, attempt):
-                requested = bool(self._windows.requested(attempt))
-                uses = requested or window.begin_us <= start_us <= self._now_us
-                if uses and not nodes.mask(self._machine.n_nodes)[usable.ids].all():
+                inside = nodes.mask(self._machine.n_nodes)[usable.ids]
+                requested = self._windows.requested(attempt)
+                now = window.begin_us <= start_us <= self._now_us and not inside.all()
+                if inside.any() and (requested or now):
                     return True
-            elif start_us < window.end_us and longest_us > window.begin_us - start_us:
+            elif start_us < window.end_us and walltime_us > window.begin_us - start_us:
                 if isinstance(self._plan, NamedPlan):  # other plans choose nodes at the start
                     usable = self._plan.nodes_at(at) or usable
                 if nodes.meets(usable):
