@@ -294,7 +294,6 @@ def _import_failures(
     workload: Path | None,
     options: dict[str, Any],
 ) -> None:
-    from rebat.console.output import print_line
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
     from rebat.models.failures.outages import write_names
@@ -318,11 +317,6 @@ def _import_failures(
     head = f"{out}: {failures_in(events)} from {time_zero(record, begin)}"
     for line in (head, *_record_lines(record), *left_out(record, events)):
         click.echo(line)
-    if workload is None and record.names:
-        print_line(
-            f"rebat: note: node 0 is {record.names[0]}; --workload WORKLOAD uses the node numbers "
-            "and time 0 of the jobs"
-        )
     step = f"rebat calibrate {workload} PAST --failures {out} --out calibration"
     click.echo(f"next: {step if workload else f'rebat failures describe {out}'}")
 
