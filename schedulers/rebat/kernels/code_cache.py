@@ -14,8 +14,22 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
-LOOP = "columns", "loop", "queue", "stops", "waits"
+LOOP = "by_value", "columns", "links", "loop", "plan", "predict", "queue", "stops", "waits"
 """Modules of `rebat.sim` with compiled functions."""
+
+
+def _short_name(record: Any, *arguments: Any) -> None:
+    """Initialize numba's type of a record with a short name.
+
+    By default, the name contains all fields, and so does each symbol of the machine code. This
+    doubles its size.
+    """
+    _INITIALIZE(record, *arguments)
+    record.name = f"Record{sha256(record.name.encode()).hexdigest()[:16]}"
+
+
+_INITIALIZE = numba.types.Record.__init__
+numba.types.Record.__init__ = _short_name
 
 
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
