@@ -26,6 +26,20 @@ _IMPORT = re.compile(r"^from (rebat[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 _CONSTANT = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 
 
+def _short_name(record: Any, *arguments: Any) -> None:
+    """Initialize numba's type of a record with a short name.
+
+    By default, the name contains all fields, and so does each symbol of the machine code. This
+    doubles its size.
+    """
+    _INITIALIZE(record, *arguments)
+    record.name = f"Record{sha256(record.name.encode()).hexdigest()[:16]}"
+
+
+_INITIALIZE = numba.types.Record.__init__
+numba.types.Record.__init__ = _short_name
+
+
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """A file of numba's cache with a checksum, so that damaged files are not loaded."""
 

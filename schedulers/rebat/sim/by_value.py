@@ -11,7 +11,6 @@ from rebat.kernels import formula as kernel
 from rebat.kernels.formula import evaluate
 from rebat.kernels.jit import loop
 from rebat.policies.formula import COLUMNS, Formula
-from rebat.sim.columns import CLASS, JOB, PRIORITY, QUEUED, SIZE, SUBMIT, WALL
 from rebat.sim.queue import planned
 
 AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
@@ -41,25 +40,25 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
     attempts, jobs, table = state.attempts, state.jobs, room.table
     for at in range(n):
         a = queue[at]
-        j, wall = attempts[a, JOB], planned(attempts[a, WALL], 0)
-        table[at, AGE] = (now - attempts[a, QUEUED]) / 1_000_000
-        table[at, SIZE_AT] = jobs[j, SIZE]
+        j, wall = attempts[a].job, planned(attempts[a].wall, 0)
+        table[at, AGE] = (now - attempts[a].queued) / 1_000_000
+        table[at, SIZE_AT] = jobs[j].size
         table[at, WALLTIME_AT] = wall / 1_000_000
-        table[at, EXPANSION] = 1 + (now - attempts[a, QUEUED]) / wall
-        table[at, CLASS_AT] = jobs[j, CLASS]
-        table[at, SUBMITTED] = max(1.0, jobs[j, SUBMIT] / 1_000_000)
+        table[at, EXPANSION] = 1 + (now - attempts[a].queued) / wall
+        table[at, CLASS_AT] = jobs[j].job_class
+        table[at, SUBMITTED] = max(1.0, jobs[j].submit / 1_000_000)
     evaluate(room.operations, room.arguments, table, n, room.stack, value)
 
 
 @loop
 def precedes(attempts: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
     """Return whether attempt ``a`` is before ``b`` in the queue."""
-    if attempts[a, PRIORITY] != attempts[b, PRIORITY]:
-        return attempts[a, PRIORITY] > attempts[b, PRIORITY]
+    if attempts[a].priority != attempts[b].priority:
+        return attempts[a].priority > attempts[b].priority
     if value_a != value_b:
         return value_a > value_b
-    if attempts[a, QUEUED] != attempts[b, QUEUED]:
-        return attempts[a, QUEUED] < attempts[b, QUEUED]
+    if attempts[a].queued != attempts[b].queued:
+        return attempts[a].queued < attempts[b].queued
     return a < b
 
 

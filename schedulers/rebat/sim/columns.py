@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,69 +17,8 @@ from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
 from rebat.policies.formula import COLUMNS
 
-# Columns of the table of attempts. Held nodes are rows too, because they have serials of attempts.
-JOB, NUMBER, PRIORITY, QUEUED, WALL, DELAY, FIRST, RECOVERY, START, END, CAUSE, USEFUL = range(12)
-NODES_AT, N_NODES_AT, HELD_UNTIL, THIEF, HELD_SIZE, HELD_KEY, FAILURE = range(12, 19)
-# The predicted run time, and the attempt of the same user that ended before (its number plus 1).
-PREDICTED, ENDED_BEFORE = 19, 20
-N_COLUMNS = 21
-
-# More columns of attempts if the numbers of resubmissions are rounded: the checkpoints.
-OWN_PERIOD, OWN_COST, OWN_RESTART = range(21, 24)
-
-# Columns of rows that are held nodes, instead of those of attempts: the number of the record, the
-# nodes that the plan knows, and the number of nodes. ``NUMBER`` is HOLD.
-RECORD, PLANNED_AT, N_PLANNED_AT, SIZE_OF_HOLD = USEFUL, FIRST, RECOVERY, THIEF
 HOLD = -1
-
-# Columns of the table of jobs. The user is a number of at least 1, or 0 if it is unknown.
-SUBMIT, SIZE, JOB_WALL, PROFILE, CLASS, PART, USER = range(7)
-N_JOB_COLUMNS = 7
-
-# More columns of jobs if a rule compares ids as text: the ranks of the job among the ids, and among
-# the ids of resubmissions.
-BY_NAME, BY_PREFIX = 7, 8
-
-# Columns of the table of profiles.
-JOB_DELAY, RET, CHECKPOINTS, PERIOD, COST, RESTART, FIRST_PERIOD, FIRST_RECOVERY = range(8)
-N_PROFILE_COLUMNS = 8
-
-# More columns of profiles if the numbers of resubmissions are rounded: the period in seconds is a
-# whole number times a power of two.
-FRACTION, EXPONENT = 8, 9
-
-# Columns of the attempts that failures hit: the attempt, when the steal that the failure cancels
-# was decided (-1: there is none), and whether the attempt is already being killed.
-HIT, CANCELLED, KILLED = range(3)
-
-# Columns of kills: the attempt, when the stop was decided, its timing, the priority of the
-# resubmission (WAITS: the job waits), the cause, and the victim for which the job waits.
-KILL, DECIDED, TIMING_OF, THEN, CAUSE_OF, VICTIM_OF = range(6)
 WAITS = 0
-
-# Columns of scheduled stops: the victim, when the stop was decided, when the checkpoint is
-# complete, and the time of the stop.
-STOP, STOP_DECIDED, DUE, AT = range(4)
-
-# Columns of waits: the stopped attempt, its held nodes (-1: none), how many of them are up, the
-# victim, when the wait ends, and whether the second pass ends it or chooses the nodes again.
-WAIT, WAIT_HOLD, N_HELD, WAIT_VICTIM, WAIT_UNTIL, OVER, SHRINKS = range(7)
-
-# Columns of the records of held nodes.
-HOLD_JOB, SINCE, UNTIL, HOLD_AT, N_HOLD_AT = range(5)
-
-# Columns of jobs with dependencies or arrays: the conditions and the dependents of the job, its
-# attempt plus 1 (0: not submitted), its progress, whether conditions are open, whether it waits
-# only for a place in its array, this array plus 1 (0: none), when it was examined last, and the
-# condition that can never hold. The last two are lists: jobs submitted, and jobs that progressed.
-CONDITION, N_CONDITIONS, DEPENDENT, N_DEPENDENTS, ATTEMPT, PROGRESS, IS_OPEN, IS_READY = range(8)
-ARRAY, STAMP, WHY_NEVER, NEW_JOB, PROGRESSED = range(8, 13)
-N_BLOCK_COLUMNS = 13
-
-# Columns of arrays of jobs: limit, tasks in the queue or running, tasks, and whether the array is
-# in the list of the last column, of arrays that may have a place for a task.
-LIMIT, ACTIVE, FIRST_TASK, N_TASKS, WAS_LISTED, LISTED = range(6)
-N_ARRAY_COLUMNS = 6
 
 # Lists of attempts: in the order of their ends; that enter the queue, leave their nodes, or are new
 # holds since the last plan; that victim rules spare.
@@ -89,34 +30,6 @@ HELD_HIT, HITS_AT, HITS_FREE, GIVEN_UP_JOBS, INTERRUPTIONS, STEALS_AT, OFF_AT, O
     5, 13
 )
 ENDED_LAST, N_LISTS = 13, 14
-
-# Small tables, see their columns above. The last is a heap of the times at which stops are due.
-HIT_TABLE, KILL_TABLE, STOP_TABLE, WAIT_TABLE, HOLD_TABLE, CALL_TABLE = range(6)
-
-# Columns of the table of partitions: first node and the node after the last, largest size and
-# longest walltime of a job, free nodes; numbers of queued attempts, of planned ends, of attempts
-# that are overdue; until when nodes that became free were in use, time of the last plan, lengths of
-# the profiles; whether nodes failed or came up since the last plan; time of the last sort.
-FIRST_NODE, END_NODE, MOST, LONGEST, FREE_NOW, N_QUEUED, N_PLANNED_ENDS, N_OVERDUE = range(8)
-OPENED, PLANNED, BASE_N, PLAN_N, FAILURES, REPAIRS, SORTED = range(8, 15)
-N_PART_COLUMNS = 15
-
-# Parameters.
-DEPTH, FIRST_ONLY, MARGIN, ORDER, ON_ARRIVAL, ON_PRIORITY, ON_END, ON_FAILURE, ON_REPAIR = range(9)
-MAX_ATTEMPTS, N_NODES, DRAWN, STEALING, VICTIM, CRITERION, RELEASE, TIE, TIMING = range(9, 18)
-AUTHORS, TWO_PASSES, LOWEST_HELD, HOLD_MARGIN, OTHERS_FIRST, HIT_AS_VICTIM, CHOSEN_ONCE = range(
-    18, 25
-)
-PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT, PARTED = range(25, 32)
-PREDICT, MILLIONTHS, VARIES, SORT_PERIOD = range(32, 36)
-N_PARAMETERS = 36
-
-# Counters, after the parameters.
-N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(36, 44)
-UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_ENDS = range(44, 52)
-N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(52, 60)
-UNCLEAR, N_CHANGED, SEQUENCE, KEY, N_BLOCKED, N_NEW_JOBS, N_PROGRESSED, N_TOUCHED = range(60, 68)
-ROUND, N_NUMBERS = range(68, 70)
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
@@ -167,18 +80,325 @@ LONGEST_US = 2**60
 FREE = pool.FREE
 
 
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1" and os.environ.get("REBAT_PLAIN_SIM") != "1"
+"""Whether the loop is compiled. Then tables are structured arrays, otherwise lists of objects."""
+
+
+def row(declared: Any) -> Any:
+    """Make a class with slots, and the type of such rows in an array, from its annotations."""
+    names = (*declared.__annotations__,)
+    arguments = ", ".join(f"{name}=0" for name in names)
+    body = "".join(f"    self.{name} = {name}\n" for name in names)
+    made: dict[str, Any] = {}
+    exec(f"def __init__(self, {arguments}):\n{body}", made)
+    fields = {"__slots__": names, "__init__": made["__init__"], "__doc__": declared.__doc__}
+    kind = type(declared.__name__, (), fields)
+    kind.dtype = np.dtype([(name, np.int64) for name in names])  # type: ignore[attr-defined]
+    kind.values = attrgetter(*names)  # type: ignore[attr-defined]
+    return kind
+
+
+def rows_of(kind: Any, array: Any) -> Any:
+    """Return the rows of a structured array for the loop: the array, or objects."""
+    return array if COMPILED else [kind(*values) for values in array.tolist()]
+
+
+def new_rows(kind: Any, n: int) -> Any:
+    """Return ``n`` rows of zeros for the loop."""
+    return np.zeros(n, dtype=kind.dtype) if COMPILED else [kind() for _ in range(n)]
+
+
+def new_tables(kind: Any, n_tables: int, n: int) -> Any:
+    """Return tables of ``n`` rows of zeros for the loop."""
+    if COMPILED:
+        return np.zeros((n_tables, n), dtype=kind.dtype)
+    return [new_rows(kind, n) for _ in range(n_tables)]
+
+
+def array_of(kind: Any, rows: Any) -> Any:
+    """Return the structured array of rows."""
+    return rows if COMPILED else np.array([*map(kind.values, rows)], dtype=kind.dtype)
+
+
+@row
+class Attempt:
+    """An attempt of a job. Held nodes are rows too, because they have serials of attempts.
+
+    ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before`` the
+    attempt of the same user that ended before (its number plus 1). Fields that begin with ``own``:
+    the checkpoints, if the numbers of resubmissions are rounded. The last four fields are those of
+    held nodes: the record, the nodes that the plan knows, and the number of nodes."""
+
+    job: int
+    number: int
+    priority: int
+    queued: int
+    wall: int
+    delay: int
+    first: int
+    recovery: int
+    start: int
+    end: int
+    cause: int
+    useful: int
+    nodes_at: int
+    n_nodes_at: int
+    held_until: int
+    thief: int
+    held_size: int
+    held_key: int
+    failure: int
+    predicted: int
+    ended_before: int
+    own_period: int
+    own_cost: int
+    own_restart: int
+    record: int
+    planned_at: int
+    n_planned_at: int
+    size_of_hold: int
+
+
+@row
+class Job:
+    """A job. The user is a number of at least 1, or 0 if it is unknown.
+
+    The last fields are the ranks of the job among the ids, and among the ids of resubmissions, if a
+    rule compares ids as text."""
+
+    submit: int
+    size: int
+    wall: int
+    profile: int
+    job_class: int
+    part: int
+    user: int
+    by_name: int
+    by_prefix: int
+
+
+@row
+class Profile:
+    """A profile. If the numbers of resubmissions are rounded, the period in seconds is a whole number
+    (``fraction``) times a power of two (``exponent``)."""
+
+    delay: int
+    ret: int
+    checkpoints: int
+    period: int
+    cost: int
+    restart: int
+    first_period: int
+    first_recovery: int
+    fraction: int
+    exponent: int
+
+
+@row
+class Part:
+    """A partition: its nodes and limits, and the lengths of its queue, heaps and profiles."""
+
+    first_node: int
+    end_node: int
+    most: int
+    longest: int
+    n_free: int
+    n_queued: int
+    n_planned_ends: int
+    n_overdue: int
+    opened: int
+    planned: int
+    base_n: int
+    plan_n: int
+    failures: int
+    repairs: int
+    sorted: int
+
+
+@row
+class Hit:
+    """An attempt that failures hit, when the steal that this cancels was decided (-1: there is none),
+    and whether the attempt is already being killed."""
+
+    attempt: int
+    cancelled: int
+    is_killed: int
+
+
+@row
+class Kill:
+    """A kill: ``then`` is the priority of the resubmission, or `WAITS` if the job waits for ``victim``."""
+
+    attempt: int
+    decided: int
+    timing: int
+    then: int
+    cause: int
+    victim: int
+
+
+@row
+class Stop:
+    """A scheduled stop: when it was decided, when the checkpoint is complete, and its time."""
+
+    victim: int
+    decided: int
+    due: int
+    at: int
+
+
+@row
+class Wait:
+    """A stopped attempt, its held nodes (-1: none), how many of them are up, the victim, when the wait
+    ends, and whether the second pass ends it or chooses the nodes again."""
+
+    attempt: int
+    hold: int
+    n_held: int
+    victim: int
+    until: int
+    over: int
+    shrinks: int
+
+
+@row
+class HoldRecord:
+    """A record of held nodes."""
+
+    job: int
+    since: int
+    until: int
+    nodes_at: int
+    n_nodes_at: int
+
+
+@row
+class Block:
+    """A job with dependencies or an array, see `rebat.sim.links`."""
+
+    condition: int
+    n_conditions: int
+    dependent: int
+    n_dependents: int
+    attempt: int
+    progress: int
+    is_open: int
+    is_ready: int
+    array: int
+    stamp: int
+    why_never: int
+    new_job: int
+    progressed: int
+
+
+@row
+class JobArray:
+    """An array of jobs, see `rebat.sim.links`."""
+
+    limit: int
+    active: int
+    first_task: int
+    n_tasks: int
+    was_listed: int
+    listed: int
+
+
+@row
+class Entry:
+    """An entry of a heap."""
+
+    at: int
+    key: int
+    attempt: int
+
+
+@row
+class Numbers:
+    """Parameters, then counters."""
+
+    depth: int
+    first_only: int
+    margin: int
+    order: int
+    on_arrival: int
+    on_priority: int
+    on_end: int
+    on_failure: int
+    on_repair: int
+    max_attempts: int
+    n_nodes: int
+    drawn: int
+    stealing: int
+    victim: int
+    criterion: int
+    release: int
+    tie: int
+    timing: int
+    authors: int
+    two_passes: int
+    lowest_held: int
+    hold_margin: int
+    others_first: int
+    hit_as_victim: int
+    chosen_once: int
+    program_k3: int
+    six_digits: int
+    named: int
+    fifo: int
+    timed: int
+    to_the_last_event: int
+    parted: int
+    predict: int
+    millionths: int
+    varies: int
+    sort_period: int
+    n_attempts: int
+    n_records: int
+    n_hits: int
+    n_given_up: int
+    n_lines: int
+    n_steals: int
+    n_steals_off: int
+    n_holds: int
+    unfinished: int
+    n_free: int
+    n_down: int
+    n_running: int
+    n_nodes_used: int
+    n_entered: int
+    n_left: int
+    n_ends: int
+    n_new_holds: int
+    n_kills: int
+    n_stops: int
+    n_waits: int
+    n_calls: int
+    last_call: int
+    n_held_hit: int
+    too_small: int
+    unclear: int
+    n_changed: int
+    sequence: int
+    key: int
+    n_blocked: int
+    n_new_jobs: int
+    n_progressed: int
+    n_touched: int
+    round: int
+
+
 class Links(NamedTuple):
     """The dependencies of the jobs of a workload, in the order of their submission.
 
     Attributes
     ----------
-    blocks : int64 array, shape (n, N_BLOCK_COLUMNS)
+    blocks : array of Block
         Jobs. Without dependencies and arrays, there are no rows.
     conditions : int64 array, shape (m, 2)
         Position of the kind in `core.dependencies.KINDS`, and job, of the conditions of each job.
     dependents : int64 array, shape (m,)
         The jobs that depend on each job.
-    arrays : int64 array, shape (k, N_ARRAY_COLUMNS)
+    arrays : array of JobArray
     tasks : int64 array
         The tasks of each array.
     """
@@ -192,8 +412,9 @@ class Links(NamedTuple):
 
 def no_links() -> Links:
     """Return the links of jobs without dependencies and arrays."""
-    shapes = (0, N_BLOCK_COLUMNS), (0, 2), (0,), (0, N_ARRAY_COLUMNS), (0,)
-    return Links(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
+    none = np.zeros(0, dtype=np.int64)
+    blocks, arrays = np.zeros(0, dtype=Block.dtype), np.zeros(0, dtype=JobArray.dtype)
+    return Links(blocks, none.reshape(0, 2), none, arrays, none)
 
 
 class State(NamedTuple):
@@ -201,20 +422,20 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    n : int64 array, shape (N_NUMBERS,)
-        Parameters and counters.
-    jobs : int64 array, shape (n, N_JOB_COLUMNS or more)
-        Jobs in the order of their submission.
-    profiles : int64 array, shape (p, N_PROFILE_COLUMNS or more)
-    attempts : int64 array, shape (k, N_COLUMNS or more)
+    n : Numbers
+    jobs : rows of Job
+        In the order of their submission.
+    profiles, attempts : rows of Profile and Attempt
     nodes : int32 array, shape (l, 2)
-        Intervals of the nodes of attempts, from ``NODES_AT`` on.
+        Intervals of the nodes of attempts, from ``nodes_at`` on.
     owner, down, free : arrays
         State of the nodes: the tag of the holder, whether the node is down, and the free nodes of
         each block.
     lists : int64 array, shape (N_LISTS, 2 k)
-    tables : int64 array, shape (6, few, 7)
-    parts : int64 array, shape (p, N_PART_COLUMNS)
+    hits, kills, stops, waits, hold_records : rows
+    calls : int64 array, shape (few, 3)
+        Heap of the times at which stops are due.
+    parts : rows of Part
         Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
     home : int64 array
         The partition of each block.
@@ -231,7 +452,12 @@ class State(NamedTuple):
     down: Any
     free: Any
     lists: Any
-    tables: Any
+    hits: Any
+    kills: Any
+    stops: Any
+    waits: Any
+    hold_records: Any
+    calls: Any
     parts: Any
     home: Any
     blocks: Any
@@ -307,9 +533,9 @@ class Room(NamedTuple):
 
 def table_for(parameters: Any, factor: int) -> BlockTable | None:
     """Return the plan of named nodes, or None if nodes are only counted."""
-    if not parameters[NAMED]:
+    if not parameters.named:
         return None
-    few, n_nodes = 1024 * factor, int(parameters[N_NODES])
+    few, n_nodes = 1024 * factor, parameters.n_nodes
     table = empty_table(2 * few, min(n_nodes, few), 2 * few)
     table.n[:] = 1, 1, 0
     table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
@@ -318,13 +544,13 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
 
 def parts_for(sizes: Sequence[int]) -> Any:
     """Return the table of partitions with these numbers of nodes. Each begins at a block."""
-    parts = np.zeros((len(sizes), N_PART_COLUMNS), dtype=np.int64)
+    parts = np.zeros(len(sizes), dtype=Part.dtype)
     ends = np.cumsum([-(-size // pool.BLOCK) * pool.BLOCK for size in sizes])
-    parts[1:, FIRST_NODE] = ends[:-1]
-    parts[:, MOST] = parts[:, FREE_NOW] = sizes
-    parts[:, END_NODE], parts[:, LONGEST] = parts[:, FIRST_NODE] + sizes, FOREVER_US
-    parts[:, BASE_N] = parts[:, PLAN_N] = 1
-    parts[:, SORTED] = -FOREVER_US
+    parts["first_node"][1:] = ends[:-1]
+    parts["most"] = parts["n_free"] = sizes
+    parts["end_node"], parts["longest"] = parts["first_node"] + sizes, FOREVER_US
+    parts["base_n"] = parts["plan_n"] = 1
+    parts["sorted"] = -FOREVER_US
     return parts
 
 
@@ -344,10 +570,12 @@ def room_for(
     arguments of the queue order, or empty arrays.
     """
     by_value = len(formula[0]) > 0
-    n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
-    n_parts, n_free = len(parts), int(parts[:, FREE_NOW].sum())
+    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, 1024 * factor
+    n_parts, n_free = len(parts), int(parts["n_free"].sum())
     k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
-    queued = int(np.bincount(jobs[:, PART], minlength=1).max()) + 1
+    if not COMPILED:  # rows are objects, so begin with few of them
+        k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, 64 * factor
+    queued = int(np.bincount(jobs["part"], minlength=1).max()) + 1
 
     def ints(*shape: int) -> Any:
         return np.zeros(shape, dtype=np.int64)
@@ -356,35 +584,40 @@ def room_for(
         return np.zeros(n_nodes, dtype=np.bool_)
 
     down, block_of = ~flags(), np.arange(n_nodes) // pool.BLOCK
-    for first, end in parts[:, [FIRST_NODE, END_NODE]].tolist():
+    for first, end in parts[["first_node", "end_node"]].tolist():
         down[first:end] = False
     state = State(
-        n=np.concatenate([parameters, ints(N_NUMBERS - N_PARAMETERS)]),
-        jobs=jobs,
-        profiles=profiles,
-        attempts=ints(k, OWN_RESTART + 1 if parameters[SIX_DIGITS] else N_COLUMNS),
+        n=numbers_of(parameters),
+        jobs=rows_of(Job, jobs),
+        profiles=rows_of(Profile, profiles),
+        attempts=new_rows(Attempt, k),
         nodes=np.zeros((16 * k + 2 * n_nodes, 2), dtype=np.int32),
         owner=np.full(n_nodes, FREE, dtype=np.int32),
         down=down,
         free=np.bincount(block_of, ~down).astype(np.int64),
         lists=ints(N_LISTS, 2 * k),
-        tables=ints(6, 8 * few, 7),
-        parts=parts.copy(),
-        home=np.searchsorted(parts[:, FIRST_NODE], np.unique(block_of) * pool.BLOCK, "right") - 1,
-        blocks=links.blocks.copy(),
+        hits=new_rows(Hit, 8 * few),
+        kills=new_rows(Kill, 8 * few),
+        stops=new_rows(Stop, 8 * few),
+        waits=new_rows(Wait, 8 * few),
+        hold_records=new_rows(HoldRecord, 8 * few),
+        calls=new_rows(Entry, 8 * few),
+        parts=rows_of(Part, parts.copy()),
+        home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
+        blocks=rows_of(Block, links.blocks.copy()),
         conditions=links.conditions,
         dependents=links.dependents,
-        arrays=links.arrays.copy(),
+        arrays=rows_of(JobArray, links.arrays.copy()),
         tasks=links.tasks,
     )
-    state.n[N_FREE], state.n[UNFINISHED], state.n[SEQUENCE] = n_free, n_jobs, 2
+    state.n.n_free, state.n.unfinished, state.n.sequence = n_free, n_jobs, 2
     room = Room(
         state,
-        ends=ints(k, 3),
+        ends=new_rows(Entry, k),
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
-        holds=ints(n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor, 3),
+        holds=new_tables(Entry, n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor),
         overdue=ints(n_parts, queued, 2),
         size=ints(n_parts, queued),
         duration=ints(n_parts, queued),
@@ -403,7 +636,7 @@ def room_for(
         scratch=ints(scratch_needed(m)),
         saved=np.array([0, 0, 1, 2], dtype=np.int64),
     )
-    room.base_f[:, 0] = room.plan_f[:, 0] = parts[:, FREE_NOW]
+    room.base_f[:, 0] = room.plan_f[:, 0] = parts["n_free"]
     return room
 
 
@@ -411,6 +644,37 @@ def grown(room: Room, larger: Room) -> Room:
     """Return the larger arrays, with the contents of the others."""
     for old, new in ((room.state, larger.state), (room[1:], larger[1:])):
         for source, target in zip(old, new, strict=True):
-            if source is not target:
+            if isinstance(source, np.record | Numbers):
+                for name in Numbers.__slots__:
+                    setattr(target, name, getattr(source, name))
+            elif isinstance(source, list):
+                if source and isinstance(source[0], list):
+                    for rows, larger_rows in zip(source, target, strict=True):
+                        larger_rows[: len(rows)] = rows
+                else:
+                    target[: len(source)] = source
+            elif source is not target:
                 target[tuple(map(slice, source.shape))] = source
     return larger
+
+
+def numbers_of(parameters: Any) -> Any:
+    """Return the parameters and counters for the loop."""
+    if not COMPILED:
+        return Numbers(*Numbers.values(parameters))
+    array = np.zeros(1, dtype=(np.record, Numbers.dtype)).view(np.recarray)
+    array[0] = Numbers.values(parameters)
+    return array[0]
+
+
+def finished(room: Room) -> Room:
+    """Return the room after a run, with all tables as structured arrays."""
+    state = room.state
+    return room._replace(
+        state=state._replace(
+            n=Numbers(*state.n.item()) if COMPILED else state.n,
+            attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
+            hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),
+            blocks=array_of(Block, state.blocks),
+        )
+    )

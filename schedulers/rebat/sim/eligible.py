@@ -52,14 +52,14 @@ RELEASES = {"original": columns.OF_JOB, "resubmission": columns.OF_ATTEMPT}
 TIES = {"order": columns.BY_RELEASE, "run-time": columns.BY_START, "id": columns.BY_TEXT}
 TIMINGS = {"now": columns.NOW, "proactive": columns.PROACTIVE, "next": columns.NEXT}
 DIALECT = {
-    columns.AUTHORS: ("semantics", "authors"),
-    columns.TWO_PASSES: ("passes", "two"),
-    columns.LOWEST_HELD: ("held", "lowest"),
-    columns.OTHERS_FIRST: ("ended", "others-first"),
-    columns.HIT_AS_VICTIM: ("hit", "victim"),
-    columns.CHOSEN_ONCE: ("chosen", "once"),
-    columns.PROGRAM_K3: ("k3", "program"),
-    columns.SIX_DIGITS: ("digits", "six"),
+    "authors": ("semantics", "authors"),
+    "two_passes": ("passes", "two"),
+    "lowest_held": ("held", "lowest"),
+    "others_first": ("ended", "others-first"),
+    "hit_as_victim": ("hit", "victim"),
+    "chosen_once": ("chosen", "once"),
+    "program_k3": ("k3", "program"),
+    "six_digits": ("digits", "six"),
 }
 """Parameters of the loop that are choices of the dialect: option and value."""
 

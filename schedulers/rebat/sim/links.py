@@ -15,40 +15,13 @@ from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.kernels.jit import inlined, loop
 from rebat.sim.columns import (
-    ACTIVE,
-    ARRAY,
-    ATTEMPT,
-    CONDITION,
     DEPENDENCY,
-    DEPENDENT,
     ENTERED,
-    FIRST_TASK,
-    IS_OPEN,
-    IS_READY,
-    LIMIT,
-    LISTED,
-    N_ARRAY_COLUMNS,
-    N_BLOCK_COLUMNS,
-    N_BLOCKED,
-    N_CONDITIONS,
-    N_DEPENDENTS,
-    N_ENTERED,
-    N_NEW_JOBS,
-    N_PROGRESSED,
-    N_TASKS,
-    N_TOUCHED,
-    NEW_JOB,
     NOT_OK,
-    NUMBER,
     OK,
-    PROGRESS,
-    PROGRESSED,
-    QUEUED,
-    ROUND,
-    STAMP,
     STARTED,
-    WAS_LISTED,
-    WHY_NEVER,
+    Block,
+    JobArray,
     Links,
     no_links,
 )
@@ -73,29 +46,29 @@ def links_of(jobs: Jobs, order: Any) -> Links:
     codes = jobs.extra_codes[order].tolist()
     places = {jobs.ids[row]: j for j, row in enumerate(order.tolist())}
     kinds, n = [*KINDS], len(codes)
-    blocks = np.zeros((n, N_BLOCK_COLUMNS), dtype=np.int64)
+    blocks = np.zeros(n, dtype=Block.dtype)
     conditions: list[tuple[int, int]] = []
     names: dict[str, int] = {}
     for j, code in enumerate(codes):
-        blocks[j, CONDITION] = len(conditions)
+        blocks["condition"][j] = first = len(conditions)
         for kind, name in conditions_of(dependencies[code]):
             if name not in places:
                 raise InputError(f"job {name} is not in the workload")
             conditions.append((kinds.index(kind), places[name]))
-        blocks[j, N_CONDITIONS] = len(conditions) - blocks[j, CONDITION]
+        blocks["n_conditions"][j] = len(conditions) - first
         if arrays[code]:
-            blocks[j, ARRAY] = 1 + names.setdefault(arrays[code], len(names))
+            blocks["array"][j] = 1 + names.setdefault(arrays[code], len(names))
     table = np.array(conditions, dtype=np.int64).reshape(-1, 2)
-    owners = np.repeat(np.arange(n), blocks[:, N_CONDITIONS])
+    owners = np.repeat(np.arange(n), blocks["n_conditions"])
     by_job = np.argsort(table[:, 1], kind="stable")
-    blocks[:, N_DEPENDENTS] = np.bincount(table[:, 1], minlength=n)
-    blocks[:, DEPENDENT] = np.cumsum(blocks[:, N_DEPENDENTS]) - blocks[:, N_DEPENDENTS]
-    tasks = np.flatnonzero(blocks[:, ARRAY])
-    tasks = tasks[np.argsort(blocks[tasks, ARRAY], kind="stable")]
-    of_arrays = np.zeros((len(names), N_ARRAY_COLUMNS), dtype=np.int64)
-    of_arrays[:, LIMIT] = [array_limit(name) for name in names]
-    of_arrays[:, N_TASKS] = np.bincount(blocks[tasks, ARRAY] - 1, minlength=len(names))
-    of_arrays[:, FIRST_TASK] = np.cumsum(of_arrays[:, N_TASKS]) - of_arrays[:, N_TASKS]
+    blocks["n_dependents"] = np.bincount(table[:, 1], minlength=n)
+    blocks["dependent"] = np.cumsum(blocks["n_dependents"]) - blocks["n_dependents"]
+    tasks = np.flatnonzero(blocks["array"])
+    tasks = tasks[np.argsort(blocks["array"][tasks], kind="stable")]
+    of_arrays = np.zeros(len(names), dtype=JobArray.dtype)
+    of_arrays["limit"] = [array_limit(name) for name in names]
+    of_arrays["n_tasks"] = np.bincount(blocks["array"][tasks] - 1, minlength=len(names))
+    of_arrays["first_task"] = np.cumsum(of_arrays["n_tasks"]) - of_arrays["n_tasks"]
     return Links(blocks, table, owners[by_job], of_arrays, tasks)
 
 
@@ -103,22 +76,22 @@ def links_of(jobs: Jobs, order: Any) -> Links:
 def is_blocked(state: Any, j: int, a: int) -> bool:
     """Return whether a submitted job has conditions or an array. If so, note its attempt."""
     n, blocks = state.n, state.blocks
-    if blocks.shape[0] == 0 or not (blocks[j, N_CONDITIONS] or blocks[j, ARRAY]):
+    if len(blocks) == 0 or not (blocks[j].n_conditions or blocks[j].array):
         return False
-    blocks[j, ATTEMPT], blocks[j, IS_OPEN] = a + 1, 1
-    blocks[n[N_NEW_JOBS], NEW_JOB] = j
-    n[N_NEW_JOBS] += 1
-    n[N_BLOCKED] += 1
+    blocks[j].attempt, blocks[j].is_open = a + 1, 1
+    blocks[n.n_new_jobs].new_job = j
+    n.n_new_jobs += 1
+    n.n_blocked += 1
     return True
 
 
 @inlined
 def touch(state: Any, k: int) -> None:
     """Note that a place in an array may be free, or that a task is ready."""
-    if not state.arrays[k, WAS_LISTED]:
-        state.arrays[k, WAS_LISTED] = 1
-        state.arrays[state.n[N_TOUCHED], LISTED] = k
-        state.n[N_TOUCHED] += 1
+    if not state.arrays[k].was_listed:
+        state.arrays[k].was_listed = 1
+        state.arrays[state.n.n_touched].listed = k
+        state.n.n_touched += 1
 
 
 @loop
@@ -135,28 +108,28 @@ def holds(kind: int, progress: int) -> bool:
 def examine(state: Any, j: int, now: int) -> bool:
     """Update a blocked job. Return whether it is rejected, or enters the queue."""
     n, blocks = state.n, state.blocks
-    if not blocks[j, IS_OPEN] or blocks[j, STAMP] == n[ROUND]:
+    if not blocks[j].is_open or blocks[j].stamp == n.round:
         return False
-    blocks[j, STAMP] = n[ROUND]
-    first, n_left = blocks[j, CONDITION], 0
-    for c in range(first, first + blocks[j, N_CONDITIONS]):
-        progress = blocks[state.conditions[c, 1], PROGRESS]
+    blocks[j].stamp = n.round
+    first, n_left = blocks[j].condition, 0
+    for c in range(first, first + blocks[j].n_conditions):
+        progress = blocks[state.conditions[c, 1]].progress
         if holds(state.conditions[c, 0], progress):
             continue
         n_left += 1
         if progress >= NOT_OK:
-            blocks[j, IS_OPEN], blocks[j, WHY_NEVER], blocks[j, ARRAY] = 0, c, 0
-            n[N_BLOCKED] -= 1
-            reject(state, blocks[j, ATTEMPT] - 1, DEPENDENCY)
+            blocks[j].is_open, blocks[j].why_never, blocks[j].array = 0, c, 0
+            n.n_blocked -= 1
+            reject(state, blocks[j].attempt - 1, DEPENDENCY)
             return True
     if n_left:
         return False
-    blocks[j, IS_OPEN] = 0
-    if blocks[j, ARRAY]:
-        blocks[j, IS_READY] = 1
-        touch(state, blocks[j, ARRAY] - 1)
+    blocks[j].is_open = 0
+    if blocks[j].array:
+        blocks[j].is_ready = 1
+        touch(state, blocks[j].array - 1)
         return False
-    enter(state, blocks[j, ATTEMPT] - 1, now)
+    enter(state, blocks[j].attempt - 1, now)
     return True
 
 
@@ -164,13 +137,13 @@ def examine(state: Any, j: int, now: int) -> bool:
 def enter(state: Any, a: int, now: int) -> None:
     """Queue a released job. Arrivals are in the order of their submission, before resubmissions."""
     n, entered, attempts = state.n, state.lists[ENTERED], state.attempts
-    at = n[N_ENTERED]
-    while at > 0 and (attempts[entered[at - 1], NUMBER] > 0 or entered[at - 1] > a):
+    at = n.n_entered
+    while at > 0 and (attempts[entered[at - 1]].number > 0 or entered[at - 1] > a):
         entered[at] = entered[at - 1]
         at -= 1
-    entered[at], attempts[a, QUEUED] = a, now
-    n[N_ENTERED] += 1
-    n[N_BLOCKED] -= 1
+    entered[at], attempts[a].queued = a, now
+    n.n_entered += 1
+    n.n_blocked -= 1
 
 
 @loop
@@ -180,41 +153,41 @@ def release(state: Any, now: int) -> bool:
     Return whether there are any.
     """
     n, blocks, arrays = state.n, state.blocks, state.arrays
-    changed, begin, n_new = False, 0, n[N_NEW_JOBS]
-    while n_new or begin < n[N_PROGRESSED]:
-        end = n[N_PROGRESSED]
-        n[ROUND] += 1
+    changed, begin, n_new = False, 0, n.n_new_jobs
+    while n_new or begin < n.n_progressed:
+        end = n.n_progressed
+        n.round += 1
         for i in range(begin, end):
-            j = blocks[i, PROGRESSED]
-            if blocks[j, PROGRESS] >= NOT_OK and blocks[j, ARRAY]:
-                arrays[blocks[j, ARRAY] - 1, ACTIVE] -= 1
-                touch(state, blocks[j, ARRAY] - 1)
-                blocks[j, ARRAY] = 0
+            j = blocks[i].progressed
+            if blocks[j].progress >= NOT_OK and blocks[j].array:
+                arrays[blocks[j].array - 1].active -= 1
+                touch(state, blocks[j].array - 1)
+                blocks[j].array = 0
         for i in range(n_new):
-            changed |= examine(state, blocks[i, NEW_JOB], now)
+            changed |= examine(state, blocks[i].new_job, now)
         for i in range(begin, end):
-            j = blocks[i, PROGRESSED]
-            first = blocks[j, DEPENDENT]
-            for d in range(first, first + blocks[j, N_DEPENDENTS]):
+            j = blocks[i].progressed
+            first = blocks[j].dependent
+            for d in range(first, first + blocks[j].n_dependents):
                 changed |= examine(state, state.dependents[d], now)
         begin, n_new = end, 0
-    n[N_PROGRESSED] = n[N_NEW_JOBS] = 0
-    for i in range(n[N_TOUCHED]):
-        k = arrays[i, LISTED]
-        arrays[k, WAS_LISTED] = 0
-        t, last = arrays[k, FIRST_TASK], arrays[k, FIRST_TASK] + arrays[k, N_TASKS]
-        while arrays[k, ACTIVE] < arrays[k, LIMIT] and t < last:
+    n.n_progressed = n.n_new_jobs = 0
+    for i in range(n.n_touched):
+        k = arrays[i].listed
+        arrays[k].was_listed = 0
+        t, last = arrays[k].first_task, arrays[k].first_task + arrays[k].n_tasks
+        while arrays[k].active < arrays[k].limit and t < last:
             j = state.tasks[t]
-            if not blocks[j, ATTEMPT]:
+            if not blocks[j].attempt:
                 break  # neither this task nor those after it are submitted
-            if blocks[j, IS_READY]:
-                blocks[j, IS_READY] = 0
-                arrays[k, ACTIVE] += 1
-                enter(state, blocks[j, ATTEMPT] - 1, now)
+            if blocks[j].is_ready:
+                blocks[j].is_ready = 0
+                arrays[k].active += 1
+                enter(state, blocks[j].attempt - 1, now)
                 changed = True
             t += 1
-            if t == arrays[k, FIRST_TASK] + 1 and not blocks[j, IS_OPEN]:
-                arrays[k, FIRST_TASK] += 1  # later searches begin at the next task
-                arrays[k, N_TASKS] -= 1
-    n[N_TOUCHED] = 0
+            if t == arrays[k].first_task + 1 and not blocks[j].is_open:
+                arrays[k].first_task += 1  # later searches begin at the next task
+                arrays[k].n_tasks -= 1
+    n.n_touched = 0
     return changed

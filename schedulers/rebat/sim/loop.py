@@ -27,109 +27,32 @@ from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined, loop
 from rebat.sim.columns import (
-    AT,
-    BASE_N,
-    CALL_TABLE,
-    CANCELLED,
     COMPLETED,
-    COST,
-    DELAY,
     DONE,
-    DRAWN,
-    END,
     ENTERED,
     FAILED,
-    FAILURE,
-    FAILURES,
-    FIRST,
-    FIRST_PERIOD,
-    FIRST_RECOVERY,
     FITS,
     FREE,
-    FREE_NOW,
-    HELD_UNTIL,
-    HIT,
-    HIT_AS_VICTIM,
-    HIT_TABLE,
     HITS_AT,
     HITS_FREE,
     HOLD,
-    JOB,
-    JOB_DELAY,
     JOB_FAILED,
-    JOB_WALL,
-    KILLED,
     LARGER_ROOM,
-    LAST_CALL,
     MORE_EVENTS,
     MORE_ROOM,
-    N_ATTEMPTS,
-    N_BLOCKED,
-    N_CALLS,
-    N_CHANGED,
-    N_DOWN,
-    N_ENDS,
-    N_ENTERED,
-    N_FREE,
-    N_HITS,
-    N_KILLS,
-    N_LEFT,
-    N_LINES,
-    N_NEW_HOLDS,
-    N_NODES,
-    N_NODES_USED,
-    N_PLANNED_ENDS,
-    N_QUEUED,
-    N_RUNNING,
-    N_STEALS,
-    N_STOPS,
-    N_WAITS,
     NODE_FAILURE,
     NOT_OK,
     NOW,
-    NUMBER,
     OF_RECENT,
     OK,
-    OWN_COST,
-    OWN_PERIOD,
-    OWN_RESTART,
-    PART,
-    PARTED,
-    PERIOD,
-    PLAN_N,
-    PREDICT,
-    PRIORITY,
-    PROFILE,
-    QUEUED,
-    RECOVERY,
     REFERENCE,
     REGULAR,
     REJECTED,
-    REPAIRS,
-    RESTART,
-    RET,
-    SEQUENCE,
-    SIX_DIGITS,
-    SIZE,
     SPARED,
-    START,
-    STEALING,
     STEALS_AT,
     STOLEN,
-    STOP,
-    STOP_TABLE,
-    SUBMIT,
-    THIEF,
-    TIMING,
-    TO_THE_LAST_EVENT,
-    TOO_SMALL,
-    TWO_PASSES,
-    UNCLEAR,
-    UNFINISHED,
-    VICTIM,
     VICTIM_FIRST,
     WAITS,
-    WALL,
     WALLTIME,
 )
 from rebat.sim.links import is_blocked, release
@@ -170,50 +93,50 @@ def insert_ascending(rows: Any, n: int, row: int) -> int:
 @loop
 def steal(state: Any, extended: Any, ends: Any, n_ends: int, n_hit: int, now: int) -> None:
     """Choose victims for the attempts that failures hit (`rebat.policies.reactions.stealing`)."""
-    hit = state.tables[HIT_TABLE]
-    stops = state.tables[STOP_TABLE]
+    hit = state.hits
+    stops = state.stops
     parameters, jobs = state.n, state.jobs
-    n, attempts, timing = state.n, state.attempts, parameters[TIMING]
+    n, attempts, timing = state.n, state.attempts, parameters.timing
     n_spared = 0
     for i in range(n_hit):
-        state.lists[SPARED, n_spared] = hit[i, HIT]
+        state.lists[SPARED, n_spared] = hit[i].attempt
         n_spared += 1
-    for s in range(n[N_STOPS]):
-        state.lists[SPARED, n_spared] = stops[s, STOP]
+    for s in range(n.n_stops):
+        state.lists[SPARED, n_spared] = stops[s].victim
         n_spared += 1
-    n_free = state.parts[0, FREE_NOW]
-    for k in range(n_hit * state.parts.shape[0]):
+    n_free = state.parts[0].n_free
+    for k in range(n_hit * len(state.parts)):
         p, i = k // n_hit, k % n_hit
-        a = hit[i, HIT]
+        a = hit[i].attempt
         if i == 0:
-            n_free = state.parts[p, FREE_NOW]
-        if jobs[attempts[a, JOB], PART] != p:
+            n_free = state.parts[p].n_free
+        if jobs[attempts[a].job].part != p:
             continue
-        wanted = jobs[attempts[a, JOB], SIZE]
+        wanted = jobs[attempts[a].job].size
         survivors = wanted - lost_nodes(state, a)
         if n_free + survivors >= wanted:
             n_free += survivors - wanted
             continue
-        if hit[i, CANCELLED] >= 0 or (timing != NOW and survivors == 0):
+        if hit[i].cancelled >= 0 or (timing != NOW and survivors == 0):
             continue
         n_more = wanted - survivors
-        if parameters[VICTIM] == FITS and timing == NOW:
+        if parameters.victim == FITS and timing == NOW:
             n_more -= n_free
         b = victim_of(state, ends, n_ends, n_spared, now, n_more, p)
         if b < 0 or not accepts(state, ends, n_ends, now, a, b, timing):
             continue
         state.lists[SPARED, n_spared] = b
         n_spared += 1
-        attempts[b, THIEF] = attempts[a, JOB] + 1
-        state.lists[STEALS_AT, n[N_STEALS]] = now
-        n[N_STEALS] += 1
+        attempts[b].thief = attempts[a].job + 1
+        state.lists[STEALS_AT, n.n_steals] = now
+        n.n_steals += 1
         wait = 0
         if extended is not None:
             wait = remaining(state, b, now, timing)[3]
             if wait > 0:
                 schedule(state, b, wait, now)
                 kill(state, a, now, NOW, WAITS, NODE_FAILURE, b)
-                hit[i, KILLED] = 1
+                hit[i].is_killed = 1
         if wait == 0:
             kill(state, b, now, timing, VICTIM_FIRST, STOLEN, -1)
 
@@ -227,32 +150,32 @@ def react(
 
     Return the number of kills that are not of due stops.
     """
-    hit = state.tables[HIT_TABLE]
+    hit = state.hits
     parameters = state.n
     n, attempts, n_cancelled, caused = state.n, state.attempts, 0, False
     for i in range(n_hit):
-        hit[i, CANCELLED], hit[i, KILLED] = -1, 0
-        caused |= attempts[hit[i, HIT], FAILURE] > 0
-    if extended is not None and n_hit and n[N_STOPS]:
+        hit[i].cancelled, hit[i].is_killed = -1, 0
+        caused |= attempts[hit[i].attempt].failure > 0
+    if extended is not None and n_hit and n.n_stops:
         n_cancelled = call_off_hit(state, n_hit, caused, now)
-    if n_hit and (n_cancelled < n_hit or not parameters[HIT_AS_VICTIM]):
-        state.lists[HITS_AT, n[N_HITS]], state.lists[HITS_FREE, n[N_HITS]] = now, n[N_FREE]
-        n[N_HITS] += 1
-    if failures and parameters[STEALING]:
+    if n_hit and (n_cancelled < n_hit or not parameters.hit_as_victim):
+        state.lists[HITS_AT, n.n_hits], state.lists[HITS_FREE, n.n_hits] = now, n.n_free
+        n.n_hits += 1
+    if failures and parameters.stealing:
         if extended is not None:
             give_up_steals(state, now)
         if n_hit:
             steal(state, extended, ends, n_ends, n_hit, now)
     for i in range(n_hit):
-        a, decided = hit[i, HIT], hit[i, CANCELLED]
-        if hit[i, KILLED]:
+        a, decided = hit[i].attempt, hit[i].cancelled
+        if hit[i].is_killed:
             continue
-        if decided >= 0 and parameters[HIT_AS_VICTIM]:
+        if decided >= 0 and parameters.hit_as_victim:
             kill(state, a, decided, NOW, VICTIM_FIRST, NODE_FAILURE, -1)
         else:
             kill(state, a, now, NOW, FAILED, NODE_FAILURE, -1)
-    n_first = n[N_KILLS]
-    if extended is not None and n[N_STOPS]:
+    n_first = n.n_kills
+    if extended is not None and n.n_stops:
         carry_out_due(state, now)
     return n_first
 
@@ -290,43 +213,43 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     profiles = state.profiles
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
-    n_jobs, n_lines, n_nodes = jobs.shape[0], line_at.shape[0], parameters[N_NODES]
-    n_parts, entered = state.parts.shape[0], state.lists[ENTERED]
+    n_jobs, n_lines, n_nodes = len(jobs), len(line_at), parameters.n_nodes
+    n_parts, entered = len(state.parts), state.lists[ENTERED]
     hit, stops, calls = (
-        state.tables[HIT_TABLE], state.tables[STOP_TABLE], state.tables[CALL_TABLE],
+        state.hits, state.stops, state.calls,
     )  # fmt: skip
     saved = room.saved
     next_job, next_line = saved[0], saved[1]
     job_sequence, line_sequence = saved[2], saved[3]
-    while n[UNFINISHED] > 0:
+    while n.unfinished > 0:
         # ---- the next time
         now = FOREVER_US
-        if n[N_ENDS]:
-            now = ends[0, 0]
+        if n.n_ends:
+            now = ends[0].at
         if next_job < n_jobs:
-            now = min(now, jobs[next_job, SUBMIT])
-        stuck = now == FOREVER_US and n[N_DOWN] == 0
-        if n[N_CALLS]:
-            now = min(now, calls[0, 0])
+            now = min(now, jobs[next_job].submit)
+        stuck = now == FOREVER_US and n.n_down == 0
+        if n.n_calls:
+            now = min(now, calls[0].at)
         if next_line < n_lines:
             now = min(now, line_at[next_line])
-        missing = next_line == n_lines and parameters[DRAWN] and not stuck
-        if not missing and (now == FOREVER_US or (stuck and parameters[DRAWN])):
+        missing = next_line == n_lines and parameters.drawn and not stuck
+        if not missing and (now == FOREVER_US or (stuck and parameters.drawn)):
             return REFERENCE
         arriving = 0
-        while next_job + arriving < n_jobs and jobs[next_job + arriving, SUBMIT] == now:
+        while next_job + arriving < n_jobs and jobs[next_job + arriving].submit == now:
             arriving += 1
-        full, n_queued = n[N_ATTEMPTS] + arriving > attempts.shape[0], 0
-        n_new = arriving + n[N_BLOCKED]
+        full, n_queued = n.n_attempts + arriving > len(attempts), 0
+        n_new = arriving + n.n_blocked
         for p in range(n_parts):
-            part, n_more = state.parts[p], n[N_RUNNING] + n[N_WAITS]
-            n_queued += part[N_QUEUED]
-            full |= part[N_PLANNED_ENDS] + 2 * n_more + 2 * n[N_WAITS] + 8 > room.holds.shape[1]
+            part, n_more = state.parts[p], n.n_running + n.n_waits
+            n_queued += part.n_queued
+            full |= part.n_planned_ends + 2 * n_more + 2 * n.n_waits + 8 > len(room.holds[0])
             full |= (
-                max(part[BASE_N], part[PLAN_N]) + 4 * (n_more + part[N_QUEUED] + n_new) + 64
+                max(part.base_n, part.plan_n) + 4 * (n_more + part.n_queued + n_new) + 64
                 > room.base_t.shape[1]
             )
-        full |= n[N_NODES_USED] + n_nodes + n_queued + n_new + n[N_RUNNING] > nodes.shape[0]
+        full |= n.n_nodes_used + n_nodes + n_queued + n_new + n.n_running > nodes.shape[0]
         if missing or full:
             saved[0], saved[1] = next_job, next_line
             saved[2], saved[3] = job_sequence, line_sequence
@@ -334,57 +257,57 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
         # ---- everything that happens at this time
         n_hit = 0
         failures = repairs = False
-        while n[N_CALLS] and calls[0, 0] == now:
-            n[N_CALLS] = pop(calls, n[N_CALLS])
+        while n.n_calls and calls[0].at == now:
+            n.n_calls = pop(calls, n.n_calls)
         while True:
             which, best = -1, FOREVER_US
-            if n[N_ENDS] and ends[0, 0] == now:
-                which, best = 0, ends[0, 1]
-            if next_job < n_jobs and jobs[next_job, SUBMIT] == now and job_sequence < best:
+            if n.n_ends and ends[0].at == now:
+                which, best = 0, ends[0].key
+            if next_job < n_jobs and jobs[next_job].submit == now and job_sequence < best:
                 which, best = 1, job_sequence
             if next_line < n_lines and line_at[next_line] == now and line_sequence < best:
                 which = 2
             if which < 0:
                 break
             if which == 0:
-                a = ends[0, 2]
-                n[N_ENDS] = pop(ends, n[N_ENDS])
-                if attempts[a, END] >= 0:
+                a = ends[0].attempt
+                n.n_ends = pop(ends, n.n_ends)
+                if attempts[a].end >= 0:
                     continue  # it was killed
                 cause = COMPLETED
-                if now >= attempts[a, START] + attempts[a, WALL]:
+                if now >= attempts[a].start + attempts[a].wall:
                     cause = WALLTIME
-                elif profiles[jobs[attempts[a, JOB], PROFILE], RET]:
+                elif profiles[jobs[attempts[a].job].profile].ret:
                     cause = JOB_FAILED
                 leave(
-                    state, a, now, cause, max(0, now - attempts[a, START] - attempts[a, RECOVERY])
+                    state, a, now, cause, max(0, now - attempts[a].start - attempts[a].recovery)
                 )
-                n[UNFINISHED] -= 1
-                if parameters[PREDICT] == OF_RECENT:
+                n.unfinished -= 1
+                if parameters.predict == OF_RECENT:
                     note_run(state, a, now)
-                note_progress(state, attempts[a, JOB], OK if cause == COMPLETED else NOT_OK)
+                note_progress(state, attempts[a].job, OK if cause == COMPLETED else NOT_OK)
             elif which == 1:
-                while next_job < n_jobs and jobs[next_job, SUBMIT] == now:
-                    a, j, p = n[N_ATTEMPTS], next_job, jobs[next_job, PROFILE]
-                    n[N_ATTEMPTS] += 1
+                while next_job < n_jobs and jobs[next_job].submit == now:
+                    a, j, p = n.n_attempts, next_job, jobs[next_job].profile
+                    n.n_attempts += 1
                     next_job += 1
-                    attempts[a, JOB], attempts[a, PRIORITY], attempts[a, QUEUED] = j, REGULAR, now
-                    attempts[a, WALL], attempts[a, DELAY] = (
-                        jobs[j, JOB_WALL],
-                        profiles[p, JOB_DELAY],
+                    attempts[a].job, attempts[a].priority, attempts[a].queued = j, REGULAR, now
+                    attempts[a].wall, attempts[a].delay = (
+                        jobs[j].wall,
+                        profiles[p].delay,
                     )
-                    attempts[a, FIRST] = profiles[p, FIRST_PERIOD]
-                    attempts[a, RECOVERY] = profiles[p, FIRST_RECOVERY]
-                    attempts[a, START] = attempts[a, END] = attempts[a, HELD_UNTIL] = -1
-                    if parameters[SIX_DIGITS]:
-                        attempts[a, OWN_PERIOD] = profiles[p, PERIOD]
-                        attempts[a, OWN_COST] = profiles[p, COST]
-                        attempts[a, OWN_RESTART] = profiles[p, RESTART]
+                    attempts[a].first = profiles[p].first_period
+                    attempts[a].recovery = profiles[p].first_recovery
+                    attempts[a].start = attempts[a].end = attempts[a].held_until = -1
+                    if parameters.six_digits:
+                        attempts[a].own_period = profiles[p].period
+                        attempts[a].own_cost = profiles[p].cost
+                        attempts[a].own_restart = profiles[p].restart
                     if not is_blocked(state, j, a):
-                        entered[n[N_ENTERED]] = a
-                        n[N_ENTERED] += 1
-                n[SEQUENCE] += 1
-                job_sequence = n[SEQUENCE]
+                        entered[n.n_entered] = a
+                        n.n_entered += 1
+                n.sequence += 1
+                job_sequence = n.sequence
             else:
                 while next_line < n_lines and line_at[next_line] == now:
                     begin, end = line_first[next_line], line_first[next_line + 1]
@@ -395,32 +318,35 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                             return REFERENCE
                         if not room.marked[node]:
                             room.marked[node] = True
-                            room.changed[n[N_CHANGED]] = node
-                            n[N_CHANGED] += 1
+                            room.changed[n.n_changed] = node
+                            n.n_changed += 1
                         down[node] = not up
                         p = state.home[node // pool.BLOCK]
-                        state.parts[p, REPAIRS if up else FAILURES] = 1
-                        n[N_DOWN] += -1 if up else 1
+                        if up:
+                            state.parts[p].repairs = 1
+                        else:
+                            state.parts[p].failures = 1
+                        n.n_down += -1 if up else 1
                         if owner[node] == FREE:
-                            n[N_FREE] += 1 if up else -1
-                            state.parts[p, FREE_NOW] += 1 if up else -1
+                            n.n_free += 1 if up else -1
+                            state.parts[p].n_free += 1 if up else -1
                             free[node // pool.BLOCK] += 1 if up else -1
                             continue
                         a, listed = owner[node] - 1, up
-                        if attempts[a, NUMBER] == HOLD:
+                        if attempts[a].number == HOLD:
                             n_held = insert_ascending(state.lists[SPARED], n_held, a)
                             continue
                         for k in range(n_hit):
-                            listed |= hit[k, HIT] == a
+                            listed |= hit[k].attempt == a
                         if listed:
                             continue
                         k = n_hit
-                        if 2 * n_hit + n[N_STOPS] + 2 > hit.shape[0]:
+                        if 2 * n_hit + n.n_stops + 2 > len(hit):
                             return MORE_ROOM
-                        while k > first_hit and hit[k - 1, HIT] > a:  # ascending within an event
-                            hit[k, HIT] = hit[k - 1, HIT]
+                        while k > first_hit and hit[k - 1].attempt > a:  # ascending within an event
+                            hit[k].attempt = hit[k - 1].attempt
                             k -= 1
-                        hit[k, HIT], attempts[a, FAILURE] = a, line_cause[next_line]
+                        hit[k].attempt, attempts[a].failure = a, line_cause[next_line]
                         n_hit += 1
                     if up:
                         repairs = True
@@ -431,53 +357,53 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         if not up:
                             lose_held_nodes(state, state.lists[SPARED], n_held, now)
                     next_line += 1
-                n[SEQUENCE] += 1
-                line_sequence = n[SEQUENCE]
+                n.sequence += 1
+                line_sequence = n.sequence
         release(state, now)
         # ---- the reaction
         n_running_hit = 0
         for i in range(n_hit):
-            if attempts[hit[i, HIT], END] < 0:
-                hit[n_running_hit, HIT] = hit[i, HIT]
+            if attempts[hit[i].attempt].end < 0:
+                hit[n_running_hit].attempt = hit[i].attempt
                 n_running_hit += 1
         n_hit = n_running_hit
         is_due = False
-        for s in range(n[N_STOPS]):
-            is_due |= stops[s, AT] <= now
-        if not (n[N_ENTERED] or n[N_LEFT] or n[N_NEW_HOLDS] or failures or repairs or is_due):
+        for s in range(n.n_stops):
+            is_due |= stops[s].at <= now
+        if not (n.n_entered or n.n_left or n.n_new_holds or failures or repairs or is_due):
             continue
         n_first_kills = 0
-        if n_hit or n[N_STOPS] or n[N_WAITS]:
-            n_first_kills = react(state, extended, ends, n[N_ENDS], n_hit, failures, now)
-        may_plan = parameters[TWO_PASSES] != 0 and n[N_KILLS] == n_first_kills
+        if n_hit or n.n_stops or n.n_waits:
+            n_first_kills = react(state, extended, ends, n.n_ends, n_hit, failures, now)
+        may_plan = parameters.two_passes != 0 and n.n_kills == n_first_kills
         while True:
-            if n[TOO_SMALL]:
+            if n.too_small:
                 return MORE_ROOM
-            if n[UNCLEAR]:
+            if n.unclear:
                 return REFERENCE
-            changed = n[N_ENTERED] or n[N_LEFT] or n[N_NEW_HOLDS] or failures or repairs
-            if changed and (not n[N_KILLS] or may_plan):
-                for i in range(n[N_ENTERED] if parameters[PARTED] else 0):
-                    if attempts[entered[i], NUMBER] == 0 and not is_allowed(state, entered[i]):
+            changed = n.n_entered or n.n_left or n.n_new_holds or failures or repairs
+            if changed and (not n.n_kills or may_plan):
+                for i in range(n.n_entered if parameters.parted else 0):
+                    if attempts[entered[i]].number == 0 and not is_allowed(state, entered[i]):
                         reject(state, entered[i], REJECTED)
                 for p in range(n_parts):
                     if n_parts > 1 and not has_news(state, p):
                         continue
                     outcome = plan(
-                        state, room, table, p, state.parts[p, FAILURES] != 0,
-                        state.parts[p, REPAIRS] != 0, now,
+                        state, room, table, p, state.parts[p].failures != 0,
+                        state.parts[p].repairs != 0, now,
                     )  # fmt: skip
                     if outcome != DONE:
                         return outcome
-                    state.parts[p, FAILURES] = state.parts[p, REPAIRS] = 0
+                    state.parts[p].failures = state.parts[p].repairs = 0
                 if failures or repairs:
-                    for i in range(n[N_CHANGED]):
+                    for i in range(n.n_changed):
                         room.marked[room.changed[i]] = False
-                    n[N_CHANGED] = 0
+                    n.n_changed = 0
                 failures = repairs = False
-                n[N_ENTERED] = n[N_LEFT] = n[N_NEW_HOLDS] = 0
-            if not n[N_KILLS]:
-                if extended is not None and n[N_WAITS] and second_pass(state, now):
+                n.n_entered = n.n_left = n.n_new_holds = 0
+            if not n.n_kills:
+                if extended is not None and n.n_waits and second_pass(state, now):
                     continue  # another plan
                 if release(state, now):
                     continue
@@ -486,13 +412,13 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 continue
             # ---- the next message: the kills
             acknowledge(state, extended, 0, n_first_kills, now)
-            acknowledge(state, extended, n_first_kills, n[N_KILLS], now)
-            n[N_KILLS] = 0
-            if extended is not None and n[N_WAITS]:
+            acknowledge(state, extended, n_first_kills, n.n_kills, now)
+            n.n_kills = 0
+            if extended is not None and n.n_waits:
                 second_pass(state, now)
             release(state, now)
     # ---- node events until the end of the simulation
-    until = FOREVER_US if parameters[TO_THE_LAST_EVENT] else n[LAST_CALL] if n[N_CALLS] else -1
+    until = FOREVER_US if parameters.to_the_last_event else n.last_call if n.n_calls else -1
     while next_line < n_lines and line_at[next_line] <= until:
         for i in range(line_first[next_line], line_first[next_line + 1]):
             node, up = line_nodes[i], line_up[next_line] != 0
@@ -500,8 +426,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 return REFERENCE
             down[node] = not up
         next_line += 1
-    if until >= 0 and next_line == n_lines and parameters[DRAWN]:
+    if until >= 0 and next_line == n_lines and parameters.drawn:
         saved[1] = next_line
         return MORE_EVENTS
-    n[N_LINES] = next_line
+    n.n_lines = next_line
     return DONE

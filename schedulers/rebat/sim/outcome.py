@@ -72,7 +72,7 @@ def outcome_of(
     for row in np.flatnonzero(rows.rejected).tolist():
         problem = "has no walltime" if rows.cause[row] == columns.NO_WALLTIME else ""
         if rows.cause[row] == columns.DEPENDENCY:
-            condition = room.state.blocks[rows.job[row], columns.WHY_NEVER]
+            condition = room.state.blocks["why_never"][rows.job[row]]
             kind, other = room.state.conditions[condition].tolist()
             needed = f"{[*KINDS][kind]}:{jobs.ids[int(jobs.order[other])]}"
             problem = f"its dependency {needed} can never hold"
@@ -90,29 +90,29 @@ class _Rows:
     """The attempts of a run in the order of their records, as columns."""
 
     def __init__(self, jobs: Submissions, events: Events, room: columns.Room) -> None:
-        n = room.state.n.tolist()
+        n = room.state.n
         self._jobs = jobs
-        self._table = room.state.attempts[: n[columns.N_ATTEMPTS]]
-        self.records = room.records[: n[columns.N_RECORDS]]
+        self._table, self._rounded = room.state.attempts, n.six_digits
+        self.records = room.records[: n.n_records]
         self.job, self.number, self.cause = map(
-            self._column, (columns.JOB, columns.NUMBER, columns.CAUSE)
+            self._column, ("job", "number", "cause")
         )
-        self._queued_us, self.end_us = map(self._column, (columns.QUEUED, columns.END))
-        self._walltime_us = self._column(columns.WALL)
+        self._queued_us, self.end_us = map(self._column, ("queued", "end"))
+        self._walltime_us = self._column("wall")
         never = (columns.REJECTED, columns.NO_WALLTIME, columns.DEPENDENCY)
         self.rejected = np.isin(self.cause, never)
         self._again = np.flatnonzero(self.number > 0)
         self._place = narrow(jobs.order[self.job])
         self._nodes = Ragged(
-            room.state.nodes[: n[columns.N_NODES_USED]],
-            np.where(self.rejected, 0, self._column(columns.NODES_AT)),
-            np.where(self.rejected, 0, self._column(columns.N_NODES_AT)),
+            room.state.nodes[: n.n_nodes_used],
+            np.where(self.rejected, 0, self._column("nodes_at")),
+            np.where(self.rejected, 0, self._column("n_nodes_at")),
         )
         states, state_values = _coded([state for _, state in CAUSES])
         self._names, profiles, profile_values = self._resubmissions()
         self._shared: dict[str, Any] = {
-            "n_nodes": narrow(jobs.table[self.job, columns.SIZE]),
-            "start_us": self._column(columns.START),
+            "n_nodes": narrow(jobs.table["size"][self.job]),
+            "start_us": self._column("start"),
             "end_us": self.end_us,
             "state": narrow(states[self.cause]),
             "profile": narrow(profiles),
@@ -125,8 +125,8 @@ class _Rows:
             "failure": {cause: code for code, cause in enumerate(events.causes)},
         }
 
-    def _column(self, place: int) -> Ints:
-        return narrow(self._table[self.records, place])
+    def _column(self, name: str) -> Ints:
+        return narrow(self._table[name][self.records])
 
     def _resubmissions(self) -> tuple[Texts, Ints, dict[str, int]]:
         """Return the names of resubmissions, and the profiles of all attempts with their names."""
@@ -142,33 +142,34 @@ class _Rows:
     def _reasons(self) -> tuple[Ints, dict[str, int]]:
         """Return the codes of the reasons for stops, and the reasons."""
         codes, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == columns.STOLEN
-        thieves = self._jobs.order[self._table[self.records[stolen], columns.THIEF] - 1]
+        thieves = self._jobs.order[self._table["thief"][self.records[stolen]] - 1]
         reasons = {"": 0}
         codes[stolen] = _extended(reasons, (f"for {name}" for name in self._jobs.ids.take(thieves)))
         return codes, reasons
 
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
-        table, original = self._jobs.table, np.flatnonzero(self._table[:, columns.NUMBER] == 0)
+        table, original = self._jobs.table, np.flatnonzero(self._table["number"] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
-        serials[self._table[original, columns.JOB]] = original + 1
-        failures = np.where(self.cause == columns.NODE_FAILURE, self._column(columns.FAILURE), 0)
+        serials[self._table["job"][original]] = original + 1
+        failures = np.where(self.cause == columns.NODE_FAILURE, self._column("failure"), 0)
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
         checkpoints, checkpoint_values = _checkpoints(
-            self._jobs, self._table, self.records, self.job, self._again, self.rejected
-        )
+            self._jobs, self._table, self.records, self.job, self._again, self.rejected,
+            self._rounded,
+        )  # fmt: skip
         fields = {
             **self._shared,
-            "useful_us": self._column(columns.USEFUL),
+            "useful_us": self._column("useful"),
             "hit": failures > 0,
-            "submit_us": table[self.job, columns.SUBMIT],
+            "submit_us": table["submit"][self.job],
             "queued_us": self._queued_us,
             "serial": self.records + 1,
             "job_serial": serials[self.job],
             "number": self.number,
-            "priority": self._column(columns.PRIORITY),
-            "priority_class": table[self.job, columns.CLASS],
+            "priority": self._column("priority"),
+            "priority_class": table["job_class"][self.job],
             "walltime_us": self._walltime_us,
             "cause": causes[self.cause],
             "why": reasons,
@@ -193,7 +194,7 @@ class _Rows:
         fields = {
             **self._shared,
             "submit_us": np.where(
-                self.number > 0, self._queued_us, self._jobs.table[self.job, columns.SUBMIT]
+                self.number > 0, self._queued_us, self._jobs.table["submit"][self.job]
             ),
             "walltime_us": np.where(self._walltime_us >= FOREVER_US, -1, self._walltime_us),
             "registered": self.number > 0,
@@ -217,19 +218,20 @@ def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
 
 
 def _checkpoints(
-    jobs: Submissions, attempts: Ints, records: Ints, job: Ints, again: Ints, rejected: Any
+    jobs: Submissions, attempts: Any, records: Ints, job: Ints, again: Ints, rejected: Any,
+    rounded: int,
 ) -> tuple[Ints, dict[Checkpointing | None, int]]:
     """Return the codes of the checkpoints of attempts, and the code of each distinct one."""
     values: dict[Checkpointing | None, int] = {None: 0}
     kinds = [0 if c is None else _extended(values, [_resumed(c)])[0] for c in jobs.kinds]
     codes = np.array(kinds or [0], dtype=np.int64)[jobs.kind_of[jobs.profiles[job]]]
     codes[rejected] = 0
-    wanted = [columns.FIRST, columns.RECOVERY]
-    if attempts.shape[1] > columns.N_COLUMNS:
+    wanted = ["first", "recovery"]
+    if rounded:
         again = np.arange(len(job))
-        wanted += [columns.OWN_PERIOD, columns.OWN_COST, columns.OWN_RESTART]
+        wanted += ["own_period", "own_cost", "own_restart"]
     again = again[codes[again] > 0]
-    rows = zip(codes[again].tolist(), attempts[records[again]][:, wanted].tolist(), strict=True)
+    rows = zip(codes[again].tolist(), attempts[wanted][records[again]].tolist(), strict=True)
     of_jobs = [*values]
     codes[again] = _extended(values, (_resumed(of_jobs[code], *row) for code, row in rows))
     return codes, values
@@ -259,19 +261,19 @@ def _resumed(
 
 def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: columns.Room) -> None:
     """Add the events of jobs and nodes, steals and held nodes to a ledger."""
-    n, lists = room.state.n.tolist(), room.state.lists
+    n, lists = room.state.n, room.state.lists
 
     def id_of(j: int) -> str:
         return f"w0!{jobs.ids[int(jobs.order[j])]}"
 
-    given_up = lists[columns.GIVEN_UP_JOBS, : n[columns.N_GIVEN_UP]]
+    given_up = lists[columns.GIVEN_UP_JOBS, : n.n_given_up]
     ledger.given_up = [id_of(j) for j in given_up.tolist()]
-    ledger.failures_that_hit = [(at, free) for at, free in room.hits[: n[columns.N_HITS]].tolist()]
-    ledger.steals = lists[columns.STEALS_AT, : n[columns.N_STEALS]].tolist()
-    off = lists[[columns.OFF_AT, columns.OFF_WHY], : n[columns.N_STEALS_OFF]].T
+    ledger.failures_that_hit = [(at, free) for at, free in room.hits[: n.n_hits].tolist()]
+    ledger.steals = lists[columns.STEALS_AT, : n.n_steals].tolist()
+    off = lists[[columns.OFF_AT, columns.OFF_WHY], : n.n_steals_off].T
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
-    holds = room.state.tables[columns.HOLD_TABLE, : n[columns.N_HOLDS], : columns.N_HOLD_AT + 1]
+    holds = room.state.hold_records
     for j, since_us, until_us, first, k in holds.tolist():
         held = NodeSet(room.state.nodes[first : first + k].astype(np.int64))
         ledger.holds.append(Hold(id_of(j), held, since_us, None if until_us < 0 else until_us))
-    ledger.node_events = events.happened(None if events.are_file else n[columns.N_LINES])
+    ledger.node_events = events.happened(None if events.are_file else n.n_lines)

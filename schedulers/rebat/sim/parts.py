@@ -6,7 +6,7 @@ In the loop, the nodes of a group are consecutive, and begin at a block of `kern
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ class LoopMachine(NamedTuple):
     ----------
     n_nodes : int
         Number of nodes in the loop, including nodes that do not exist, at the end of blocks.
-    table : int64 array
+    table : array of Part
         See `columns.parts_for`.
     part, partition : int64 arrays, shape (n_jobs,)
         The group and the partition of each job, in the order of submission.
@@ -57,7 +57,7 @@ class LoopMachine(NamedTuple):
     """
 
     n_nodes: int
-    table: Ints
+    table: Any
     part: Ints
     partition: Ints
     partitions: tuple[Partition, ...] = ()
@@ -74,7 +74,7 @@ class LoopMachine(NamedTuple):
 
     def why_rejected(self, jobs: Submissions, j: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
-        size, wall_us = jobs.table[j, [columns.SIZE, columns.JOB_WALL]].tolist()
+        size, wall_us = int(jobs.table["size"][j]), int(jobs.table["wall"][j])
         if not self.partitions:
             return SizeLimit(self.n_nodes).exceeded(size) or ""
         return self.partitions[int(self.partition[j])].refuses(size, wall_us)
@@ -83,8 +83,8 @@ class LoopMachine(NamedTuple):
         """Return the arrays of a simulation with the numbers of nodes outside the loop."""
         if not self.partitions:
             return room
-        state, n = room.state, room.state.n.tolist()
-        used = state.nodes[: n[columns.N_NODES_USED]].astype(np.int64)
+        state, n = room.state, room.state.n
+        used = state.nodes[: n.n_nodes_used].astype(np.int64)
         gaps = np.concatenate([[0], np.cumsum(np.diff(self.original) != 1)])
         pieces = gaps[used[:, 1]] - gaps[used[:, 0]] + 1
         first = np.concatenate([[0], np.cumsum(pieces)])
@@ -96,14 +96,11 @@ class LoopMachine(NamedTuple):
         low = np.where(at == 0, used[rows, 0], breaks[np.maximum(gap - 1, 0)] + 1)
         high = np.minimum(used[rows, 1], breaks[np.minimum(gap, len(breaks) - 1)])
         nodes = np.column_stack([self.original[low], self.original[high]])
-        for rows_of, where, count in (
-            (state.attempts, columns.NODES_AT, columns.N_NODES_AT),
-            (state.tables[columns.HOLD_TABLE], columns.HOLD_AT, columns.N_HOLD_AT),
-        ):
-            ends = first[np.minimum(rows_of[:, where] + rows_of[:, count], len(used))]
-            rows_of[:, where] = first[np.minimum(rows_of[:, where], len(used))]
-            rows_of[:, count] = ends - rows_of[:, where]
-        state.n[columns.N_NODES_USED] = len(nodes)
+        for rows in (state.attempts, state.hold_records):
+            ends = first[np.minimum(rows["nodes_at"] + rows["n_nodes_at"], len(used))]
+            rows["nodes_at"] = first[np.minimum(rows["nodes_at"], len(used))]
+            rows["n_nodes_at"] = ends - rows["nodes_at"]
+        state.n.n_nodes_used = len(nodes)
         return room._replace(state=state._replace(nodes=nodes.astype(np.int32)))
 
 
@@ -132,17 +129,17 @@ def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int
     sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
     table = columns.parts_for([nodes.size for nodes in sets])
     for row, group in zip(table, groups, strict=False):
-        row[columns.MOST] = min(group[0].max_nodes or row[columns.MOST], row[columns.MOST])
-        row[columns.LONGEST] = group[0].max_time_us or FOREVER_US
+        row["most"] = min(group[0].max_nodes or row["most"], row["most"])
+        row["longest"] = group[0].max_time_us or FOREVER_US
         limited = group[0].default_time_us or group[0].max_time_us
         if (
             limited
-            and (jobs.table[part == group_of[group[0].name], columns.JOB_WALL] >= FOREVER_US).any()
+            and (jobs.table["wall"][part == group_of[group[0].name]] >= FOREVER_US).any()
         ):
             raise Uncovered("jobs without walltimes in partitions with times")
-    original = np.full(int(table[-1, columns.END_NODE]), -1, dtype=np.int64)
+    original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
     for row, nodes in zip(table, sets, strict=True):
-        original[row[columns.FIRST_NODE] : row[columns.END_NODE]] = nodes.ids
+        original[row["first_node"] : row["end_node"]] = nodes.ids
     return LoopMachine(len(original), table, part, partition, partitions, original)
 
 

@@ -15,77 +15,20 @@ from rebat.sim.by_value import place_by_value, set_values, sort_by_value
 from rebat.sim.columns import (
     ALL,
     APPEND,
-    BASE_N,
     BY_VALUE,
-    CAUSE,
     COMPRESS,
-    DELAY,
-    DEPTH,
     DONE,
-    END_NODE,
     ENTERED,
-    FAILURES,
-    FIFO,
-    FIRST_NODE,
-    FIRST_ONLY,
     FREE,
-    FREE_NOW,
-    HELD_KEY,
-    HELD_SIZE,
-    HELD_UNTIL,
     HOLD,
-    JOB,
-    KEY,
     LEFT,
-    LONGEST,
-    MARGIN,
     MORE_ROOM,
-    MOST,
-    N_CHANGED,
-    N_ENDS,
-    N_ENTERED,
-    N_FREE,
-    N_LEFT,
-    N_NEW_HOLDS,
-    N_NODES,
-    N_NODES_AT,
-    N_NODES_USED,
-    N_OVERDUE,
-    N_PLANNED_AT,
-    N_PLANNED_ENDS,
-    N_QUEUED,
-    N_RUNNING,
-    NAMED,
     NEW_HOLDS,
     NO_WALLTIME,
-    NODES_AT,
-    NUMBER,
-    ON_ARRIVAL,
-    ON_END,
-    ON_FAILURE,
-    ON_PRIORITY,
-    ON_REPAIR,
-    OPENED,
-    ORDER,
-    PART,
-    PLAN_N,
-    PLANNED,
-    PLANNED_AT,
-    PREDICTED,
     REBUILD,
     REFERENCE,
     REJECTED,
-    REPAIRS,
-    SEQUENCE,
-    SIZE,
-    SIZE_OF_HOLD,
-    SORT_PERIOD,
-    SORTED,
-    START,
     STARTED,
-    TIMED,
-    VARIES,
-    WALL,
 )
 from rebat.sim.predict import later_end, predicted
 from rebat.sim.queue import place_in_queue, planned, pop, push
@@ -114,22 +57,22 @@ def sort_nodes(nodes: Any, n: int) -> None:
 @inlined
 def is_held(attempts: Any, a: int, key: int) -> bool:
     """Return whether an entry of the heap of planned ends is still valid."""
-    return attempts[a, HELD_UNTIL] >= 0 and attempts[a, HELD_KEY] == key
+    return attempts[a].held_until >= 0 and attempts[a].held_key == key
 
 
 @inlined
 def nodes_in_plan(attempts: Any, a: int) -> Any:
     """Return where the nodes that the plan knows begin, and the number of their intervals."""
-    if attempts[a, NUMBER] == HOLD:
-        return attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT]
-    return attempts[a, NODES_AT], attempts[a, N_NODES_AT]
+    if attempts[a].number == HOLD:
+        return attempts[a].planned_at, attempts[a].n_planned_at
+    return attempts[a].nodes_at, attempts[a].n_nodes_at
 
 
 @loop
 def is_new_hold(state: Any, h: int) -> bool:
     """Return whether a row represents nodes that no plan knew to be held before."""
     is_new = False
-    for i in range(state.n[N_NEW_HOLDS]):
+    for i in range(state.n.n_new_holds):
         is_new |= state.lists[NEW_HOLDS, i] == h
     return is_new
 
@@ -137,7 +80,7 @@ def is_new_hold(state: Any, h: int) -> bool:
 @loop
 def lowest_free_of(state: Any, p: int, count: int, out: Any) -> int:
     """Write the lowest free nodes of a partition as intervals, and count the intervals."""
-    first, end = state.parts[p, FIRST_NODE], state.parts[p, END_NODE]
+    first, end = state.parts[p].first_node, state.parts[p].end_node
     block, last = first // pool.BLOCK, (end + pool.BLOCK - 1) // pool.BLOCK
     k = pool.lowest_free(
         state.owner[first:end], state.down[first:end], state.free[block:last], count, out
@@ -177,15 +120,15 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
     """Update the plan of a partition, and start what is due. Return DONE if this was possible."""
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
-    n_nodes, depth, margin = parameters[N_NODES], parameters[DEPTH], parameters[MARGIN]
-    fifo = parameters[FIFO] != 0
+    n_nodes, depth, margin = parameters.n_nodes, parameters.depth, parameters.margin
+    fifo = parameters.fifo != 0
     entered, left, new_holds = state.lists[ENTERED], state.lists[LEFT], state.lists[NEW_HOLDS]
     ends, scratch, part = room.ends, room.scratch, state.parts[p]
     holds, overdue, queue = room.holds[p], room.overdue[p], room.queue[p]
     size, duration, start = room.size[p], room.duration[p], room.start[p]
     base_t, base_f, plan_t, plan_f = room.base_t[p], room.base_f[p], room.plan_t[p], room.plan_f[p]
-    n_queue, n_holds, n_overdue = part[N_QUEUED], part[N_PLANNED_ENDS], part[N_OVERDUE]
-    opened, planned_at, base_n, plan_n = part[OPENED], part[PLANNED], part[BASE_N], part[PLAN_N]
+    n_queue, n_holds, n_overdue = part.n_queued, part.n_planned_ends, part.n_overdue
+    opened, planned_at, base_n, plan_n = part.opened, part.planned, part.base_n, part.plan_n
     upkeep = APPEND
     # ---- the plan: ends, held nodes, failures and repairs
     if not fifo:
@@ -194,58 +137,58 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             if now > planned_at:
                 slices.forget(table, now)
         planned_at = now
-        while n_holds and holds[0, 0] <= now:
+        while n_holds and holds[0].at <= now:
             if n_overdue == overdue.shape[0]:
                 return MORE_ROOM
-            overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0, 2], holds[0, 1]
-            if is_held(attempts, holds[0, 2], holds[0, 1]):
+            overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0].attempt, holds[0].key
+            if is_held(attempts, holds[0].attempt, holds[0].key):
                 n_overdue += 1
             n_holds = pop(holds, n_holds)
-        for i in range(n[N_LEFT]):
+        for i in range(n.n_left):
             a = left[i]
-            if jobs[attempts[a, JOB], PART] != p:
+            if jobs[attempts[a].job].part != p:
                 continue
-            held, attempts[a, HELD_UNTIL] = attempts[a, HELD_UNTIL], -1
+            held, attempts[a].held_until = attempts[a].held_until, -1
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 if is_full(table, 0, k, n_nodes):
                     return MORE_ROOM
                 slices.give_nodes(table, nodes[first : first + k], now, held)
             else:
-                until, nodes_back = max(held, now), attempts[a, HELD_SIZE]
+                until, nodes_back = max(held, now), attempts[a].held_size
                 base_n = counts.change(base_t, base_f, base_n, now, until, nodes_back)
                 plan_n = counts.change(plan_t, plan_f, plan_n, now, until, nodes_back)
             opened = max(opened, held)
-            upkeep = parameters[ON_END]
-        for i in range(n[N_NEW_HOLDS]):
+            upkeep = parameters.on_end
+        for i in range(n.n_new_holds):
             a = new_holds[i]
-            if jobs[attempts[a, JOB], PART] != p:
+            if jobs[attempts[a].job].part != p:
                 continue
-            until = attempts[a, START] + planned(attempts[a, WALL], margin)
-            first, k = attempts[a, NODES_AT], attempts[a, N_NODES_AT]
-            attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT] = first, k
-            attempts[a, HELD_SIZE] = attempts[a, SIZE_OF_HOLD]
+            until = attempts[a].start + planned(attempts[a].wall, margin)
+            first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
+            attempts[a].planned_at, attempts[a].n_planned_at = first, k
+            attempts[a].held_size = attempts[a].size_of_hold
             if table is not None:
                 named.clear(table)
                 if is_full(table, 0, k, n_nodes):
                     return MORE_ROOM
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
-                nodes_held = attempts[a, HELD_SIZE]
+                nodes_held = attempts[a].held_size
                 base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
-            n[KEY] += 1
-            attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = until, n[KEY]
-            n_holds = push(holds, n_holds, until, n[KEY], a)
-            upkeep = max(upkeep, parameters[ON_PRIORITY])
+            n.key += 1
+            attempts[a].held_until, attempts[a].held_key = until, n.key
+            n_holds = push(holds, n_holds, until, n.key, a)
+            upkeep = max(upkeep, parameters.on_priority)
         if failures:
             if table is not None:
                 named.clear(table)
-                sort_nodes(room.changed, n[N_CHANGED])
-            first = n[N_NODES_USED]
+                sort_nodes(room.changed, n.n_changed)
+            first = n.n_nodes_used
             if first + n_nodes // 2 + 1 > nodes.shape[0]:
                 return MORE_ROOM
             lost = k = 0
-            for i in range(n[N_CHANGED]):
+            for i in range(n.n_changed):
                 node = room.changed[i]
                 if state.home[node // pool.BLOCK] != p or not down[node] or room.reported[node]:
                     continue
@@ -255,10 +198,10 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                     k = pool.extend(nodes[first:], k, node, node)
                 elif owner[node] != FREE:
                     a = owner[node] - 1
-                    if attempts[a, HELD_UNTIL] < 0:
+                    if attempts[a].held_until < 0:
                         return REFERENCE
-                    attempts[a, HELD_SIZE] -= 1
-                    until = attempts[a, HELD_UNTIL]
+                    attempts[a].held_size -= 1
+                    until = attempts[a].held_until
                     base_n = counts.change(base_t, base_f, base_n, now, until, 1)
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
             if table is not None:
@@ -268,15 +211,15 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             else:
                 base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, -lost)
                 plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, -lost)
-            upkeep = max(upkeep, parameters[ON_FAILURE])
+            upkeep = max(upkeep, parameters.on_failure)
         if repairs:
             if table is not None:
-                sort_nodes(room.changed, n[N_CHANGED])
-            first = n[N_NODES_USED]
+                sort_nodes(room.changed, n.n_changed)
+            first = n.n_nodes_used
             if first + n_nodes // 2 + 1 > nodes.shape[0]:
                 return MORE_ROOM
             gained = k = 0
-            for i in range(n[N_CHANGED]):
+            for i in range(n.n_changed):
                 node = room.changed[i]
                 if state.home[node // pool.BLOCK] != p or down[node] or not room.reported[node]:
                     continue
@@ -290,46 +233,46 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 if is_full(table, 0, k, n_nodes):
                     return MORE_ROOM
                 slices.repair(table, nodes[first : first + k])
-                for i in range(n[N_NEW_HOLDS]):
+                for i in range(n.n_new_holds):
                     a = new_holds[i]
                     first, k = nodes_in_plan(attempts, a)
                     if is_full(table, 0, k, n_nodes):
                         return MORE_ROOM
-                    until = attempts[a, HELD_UNTIL]
+                    until = attempts[a].held_until
                     slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, gained)
                 plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, gained)
             opened = FOREVER_US
-            upkeep = max(upkeep, parameters[ON_REPAIR])
-        for i in range(n[N_ENTERED]):
+            upkeep = max(upkeep, parameters.on_repair)
+        for i in range(n.n_entered):
             a = entered[i]
-            if attempts[a, NUMBER] > 0 and jobs[attempts[a, JOB], PART] == p:
-                upkeep = max(upkeep, parameters[ON_PRIORITY])
+            if attempts[a].number > 0 and jobs[attempts[a].job].part == p:
+                upkeep = max(upkeep, parameters.on_priority)
     # ---- the queue
-    value, by_value = room.value[p], parameters[ORDER] == BY_VALUE
-    if parameters[VARIES] and now >= part[SORTED] + parameters[SORT_PERIOD]:
-        part[SORTED] = now
+    value, by_value = room.value[p], parameters.order == BY_VALUE
+    if parameters.varies and now >= part.sorted + parameters.sort_period:
+        part.sorted = now
         set_values(state, room, queue, n_queue, now, value)
         if sort_by_value(attempts, queue, value, size, duration, start, n_queue):
             upkeep = REBUILD
             if table is not None:
                 named.clear(table)
     before = n_queue
-    if parameters[TIMED]:
-        for i in range(n[N_ENTERED]):
+    if parameters.timed:
+        for i in range(n.n_entered):
             a = entered[i]
-            if attempts[a, WALL] < FOREVER_US or attempts[a, CAUSE] == REJECTED:
+            if attempts[a].wall < FOREVER_US or attempts[a].cause == REJECTED:
                 continue
-            if jobs[attempts[a, JOB], PART] == p:
+            if jobs[attempts[a].job].part == p:
                 reject(state, a, NO_WALLTIME)
-    for i in range(n[N_ENTERED]):
+    for i in range(n.n_entered):
         a = entered[i]
-        if jobs[attempts[a, JOB], PART] != p or attempts[a, CAUSE] == REJECTED:
+        if jobs[attempts[a].job].part != p or attempts[a].cause == REJECTED:
             continue
-        if parameters[TIMED] and attempts[a, WALL] >= FOREVER_US:
+        if parameters.timed and attempts[a].wall >= FOREVER_US:
             continue
-        if jobs[attempts[a, JOB], SIZE] > part[MOST]:
+        if jobs[attempts[a].job].size > part.most:
             reject(state, a, REJECTED)
             continue
         own = 0.0
@@ -346,13 +289,13 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         for k in range(n_queue, at, -1):
             size[k], duration[k] = size[k - 1], duration[k - 1]
             start[k], queue[k] = start[k - 1], queue[k - 1]
-        size[at], queue[at] = jobs[attempts[a, JOB], SIZE], a
-        attempts[a, PREDICTED] = predicted(state, a)
-        duration[at], start[at] = planned(attempts[a, PREDICTED], margin), counts.NEVER
+        size[at], queue[at] = jobs[attempts[a].job].size, a
+        attempts[a].predicted = predicted(state, a)
+        duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
         n_queue += 1
-        upkeep = max(upkeep, parameters[ON_ARRIVAL] if at == n_queue - 1 else REBUILD)
+        upkeep = max(upkeep, parameters.on_arrival if at == n_queue - 1 else REBUILD)
     # ---- the plan: reservations
-    if not fifo and (depth == ALL or n_queue or parameters[NAMED]):
+    if not fifo and (depth == ALL or n_queue or parameters.named):
         if table is not None and depth == ALL and upkeep == REBUILD:
             named.clear(table)
         # attempts that did not end in time, and their next planned ends
@@ -375,18 +318,18 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                     return MORE_ROOM
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
-                nodes_held = attempts[a, HELD_SIZE]
+                nodes_held = attempts[a].held_size
                 base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
-            n[KEY] += 1
-            attempts[a, HELD_UNTIL], attempts[a, HELD_KEY] = until, n[KEY]
-            n_holds = push(holds, n_holds, until, n[KEY], a)
+            n.key += 1
+            attempts[a].held_until, attempts[a].held_key = until, n.key
+            n_holds = push(holds, n_holds, until, n.key, a)
     if fifo:
         pass
     elif table is not None:
         if is_full(table, n_queue, 0, n_nodes):
             return MORE_ROOM
         if depth != ALL:
-            named_lists.backfill(table, size, duration, n_queue, depth, parameters[FIRST_ONLY] != 0)
+            named_lists.backfill(table, size, duration, n_queue, depth, parameters.first_only != 0)
         else:
             if upkeep == COMPRESS:
                 opened = named_lists.compress(table, size, duration, opened)
@@ -418,7 +361,7 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 )
             elif n_late:
                 for i in range(n_late):
-                    nodes_held, until = attempts[overdue[i, 0], HELD_SIZE], overdue[i, 1]
+                    nodes_held, until = attempts[overdue[i, 0]].held_size, overdue[i, 1]
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -nodes_held)
             if upkeep == COMPRESS:
                 plan_n, opened = deep.renew(
@@ -449,23 +392,23 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             else:
                 plan_n = counts.backfill(
                     plan_t, plan_f, base_n, size, duration, start, n_queue, depth,
-                    parameters[FIRST_ONLY] != 0,
+                    parameters.first_only != 0,
                 )  # fmt: skip
     # ---- starts
     n_due = 0
     if fifo:
-        n_due = first_that_fit(size, n_queue, part[FREE_NOW], room.positions)
+        n_due = first_that_fit(size, n_queue, part.n_free, room.positions)
     elif n_queue:
         n_due = counts.due(start, n_queue, now, room.positions)
     for i in range(n_due):
-        at, first = room.positions[i], n[N_NODES_USED]
+        at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[at], size[at]
         if first + n_nodes // 2 + 1 > nodes.shape[0]:
             return MORE_ROOM
         k = -1
         if table is not None and not fifo:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
-        elif n_wanted <= part[FREE_NOW]:
+        elif n_wanted <= part.n_free:
             k = lowest_free_of(state, p, n_wanted, nodes[first:])
         if k < 0:
             return REFERENCE
@@ -473,24 +416,24 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
             return REFERENCE
         pool.assign(owner, free, chosen, a + 1)
-        n[N_FREE] -= n_wanted
-        part[FREE_NOW] -= n_wanted
-        attempts[a, NODES_AT], attempts[a, N_NODES_AT] = first, k
-        attempts[a, START] = now
-        if attempts[a, NUMBER] == 0:
-            note_progress(state, attempts[a, JOB], STARTED)
-        n[N_NODES_USED] += k
-        n[N_RUNNING] += 1
-        n[SEQUENCE] += 1
-        length = min(attempts[a, DELAY], attempts[a, WALL])
-        n[N_ENDS] = push(ends, n[N_ENDS], now + length, n[SEQUENCE], a)
+        n.n_free -= n_wanted
+        part.n_free -= n_wanted
+        attempts[a].nodes_at, attempts[a].n_nodes_at = first, k
+        attempts[a].start = now
+        if attempts[a].number == 0:
+            note_progress(state, attempts[a].job, STARTED)
+        n.n_nodes_used += k
+        n.n_running += 1
+        n.sequence += 1
+        length = min(attempts[a].delay, attempts[a].wall)
+        n.n_ends = push(ends, n.n_ends, now + length, n.sequence, a)
         if fifo:
             continue
-        n[KEY] += 1
+        n.key += 1
         until = now + duration[at]
-        attempts[a, HELD_UNTIL], attempts[a, HELD_SIZE] = until, n_wanted
-        attempts[a, HELD_KEY] = n[KEY]
-        n_holds = push(holds, n_holds, until, n[KEY], a)
+        attempts[a].held_until, attempts[a].held_size = until, n_wanted
+        attempts[a].held_key = n.key
+        n_holds = push(holds, n_holds, until, n.key, a)
         if table is None:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
     if n_due and by_value:
@@ -504,33 +447,33 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
     if n_due:
         counts.take_out(size, duration, start, queue, n_queue, room.positions, n_due)
         n_queue -= n_due
-    part[N_QUEUED], part[N_PLANNED_ENDS], part[N_OVERDUE] = n_queue, n_holds, n_overdue
-    part[OPENED], part[PLANNED], part[BASE_N], part[PLAN_N] = opened, planned_at, base_n, plan_n
+    part.n_queued, part.n_planned_ends, part.n_overdue = n_queue, n_holds, n_overdue
+    part.opened, part.planned, part.base_n, part.plan_n = opened, planned_at, base_n, plan_n
     return DONE
 
 
 @loop
 def is_allowed(state: Any, a: int) -> bool:
     """Return whether the limits of its partition allow an attempt."""
-    j = state.attempts[a, JOB]
-    part = state.parts[state.jobs[j, PART]]
-    return state.jobs[j, SIZE] <= part[MOST] and state.attempts[a, WALL] <= part[LONGEST]
+    j = state.attempts[a].job
+    part = state.parts[state.jobs[j].part]
+    return state.jobs[j].size <= part.most and state.attempts[a].wall <= part.longest
 
 
 @loop
 def has_news(state: Any, p: int) -> bool:
     """Return whether something in a partition has changed since its last plan."""
     n, jobs, attempts = state.n, state.jobs, state.attempts
-    if state.parts[p, FAILURES] or state.parts[p, REPAIRS]:
+    if state.parts[p].failures or state.parts[p].repairs:
         return True
-    for i in range(n[N_ENTERED]):
+    for i in range(n.n_entered):
         a = state.lists[ENTERED, i]
-        if jobs[attempts[a, JOB], PART] == p and attempts[a, CAUSE] != REJECTED:
+        if jobs[attempts[a].job].part == p and attempts[a].cause != REJECTED:
             return True
-    for i in range(n[N_LEFT]):
-        if jobs[attempts[state.lists[LEFT, i], JOB], PART] == p:
+    for i in range(n.n_left):
+        if jobs[attempts[state.lists[LEFT, i]].job].part == p:
             return True
-    for i in range(n[N_NEW_HOLDS]):
-        if jobs[attempts[state.lists[NEW_HOLDS, i], JOB], PART] == p:
+    for i in range(n.n_new_holds):
+        if jobs[attempts[state.lists[NEW_HOLDS, i]].job].part == p:
             return True
     return False

@@ -9,31 +9,17 @@ from rebat.kernels.jit import inlined, loop
 from rebat.sim.columns import (
     BY_CLASS,
     BY_ID,
-    BY_NAME,
-    BY_PREFIX,
-    CLASS,
     FCFS,
     FEWEST,
-    FIFO,
-    JOB,
     LARGE_FIRST,
     LARGEST,
     LARGEST_AREA,
     LONGEST_TIME,
     LONGEST_US,
-    MARGIN,
     MOST_NODES,
-    N_NODES,
-    NUMBER,
-    ORDER,
-    PRIORITY,
-    QUEUED,
     SHORTEST,
     SHORTEST_TIME,
-    SIZE,
     SMALLEST,
-    SUBMIT,
-    WALL,
 )
 
 
@@ -46,29 +32,29 @@ def planned(length: int, margin: int) -> int:
 @loop
 def key_of(attempts: Any, jobs: Any, a: int, parameters: Any) -> Any:  # noqa: PLR0911
     """Return the part of the sort key between the priority and the tie."""
-    order, j = parameters[ORDER], attempts[a, JOB]
+    order, j = parameters.order, attempts[a].job
     if order == FCFS:
         return 0
     if order == SHORTEST:
-        return attempts[a, WALL]
+        return attempts[a].wall
     if order == BY_CLASS:
-        return -jobs[j, CLASS]
+        return -jobs[j].job_class
     if order == BY_ID:
-        return jobs[j, SUBMIT] if parameters[FIFO] else attempts[a, QUEUED]
+        return jobs[j].submit if parameters.fifo else attempts[a].queued
     if order in (SMALLEST, FEWEST):
-        return jobs[j, SIZE]
+        return jobs[j].size
     if order in (LARGEST, MOST_NODES):
-        return -jobs[j, SIZE]
+        return -jobs[j].size
     if order == LARGE_FIRST:
-        return -jobs[j, SIZE] if 2 * jobs[j, SIZE] >= parameters[N_NODES] + 1 else 0
-    time = planned(attempts[a, WALL], parameters[MARGIN])
+        return -jobs[j].size if 2 * jobs[j].size >= parameters.n_nodes + 1 else 0
+    time = planned(attempts[a].wall, parameters.margin)
     if order == LONGEST_TIME:
         return -time
     if order == SHORTEST_TIME:
         return time
     if order == LARGEST_AREA:
-        return -(time * jobs[j, SIZE])
-    return time * jobs[j, SIZE]  # the smallest area
+        return -(time * jobs[j].size)
+    return time * jobs[j].size  # the smallest area
 
 
 @loop
@@ -98,28 +84,28 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
 
     Ids are compared as text (`rebat.policies.queue_order.program_id`).
     """
-    i, j = attempts[a, JOB], attempts[b, JOB]
-    if attempts[a, NUMBER] == 0 or attempts[b, NUMBER] == 0:
-        if attempts[a, NUMBER] == attempts[b, NUMBER]:
-            return jobs[i, BY_NAME] < jobs[j, BY_NAME]
-        return attempts[a, NUMBER] > 0
+    i, j = attempts[a].job, attempts[b].job
+    if attempts[a].number == 0 or attempts[b].number == 0:
+        if attempts[a].number == attempts[b].number:
+            return jobs[i].by_name < jobs[j].by_name
+        return attempts[a].number > 0
     if i != j:
-        return jobs[i, BY_PREFIX] < jobs[j, BY_PREFIX]
-    return number_first(attempts[a, NUMBER], attempts[b, NUMBER])
+        return jobs[i].by_prefix < jobs[j].by_prefix
+    return number_first(attempts[a].number, attempts[b].number)
 
 
 @loop
 def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, parameters: Any) -> int:
     """Return the position of an attempt in the queue."""
-    priority, key = attempts[a, PRIORITY], key_of(attempts, jobs, a, parameters)
-    by_text = parameters[ORDER] == BY_ID
-    by_job = parameters[FIFO] or parameters[ORDER] > BY_ID
-    by_time = parameters[ORDER] in (FCFS, BY_CLASS)
+    priority, key = attempts[a].priority, key_of(attempts, jobs, a, parameters)
+    by_text = parameters.order == BY_ID
+    by_job = parameters.fifo or parameters.order > BY_ID
+    by_time = parameters.order in (FCFS, BY_CLASS)
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
         b = queue[middle]
-        other = attempts[b, PRIORITY]
+        other = attempts[b].priority
         if other != priority:
             before = other > priority
         else:
@@ -129,9 +115,9 @@ def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, paramet
             elif by_text:
                 before = text_first(attempts, jobs, b, a)
             elif by_job:
-                before = attempts[b, JOB] < attempts[a, JOB]
-            elif by_time and attempts[b, QUEUED] != attempts[a, QUEUED]:
-                before = attempts[b, QUEUED] < attempts[a, QUEUED]
+                before = attempts[b].job < attempts[a].job
+            elif by_time and attempts[b].queued != attempts[a].queued:
+                before = attempts[b].queued < attempts[a].queued
             else:
                 before = b < a
         if before:
@@ -147,11 +133,11 @@ def push(heap: Any, n: int, at: int, second: int, a: int) -> int:
     i = n
     while i > 0:
         above = (i - 1) // 2
-        if heap[above, 0] < at or (heap[above, 0] == at and heap[above, 1] < second):
+        if heap[above].at < at or (heap[above].at == at and heap[above].key < second):
             break
-        heap[i, 0], heap[i, 1], heap[i, 2] = heap[above, 0], heap[above, 1], heap[above, 2]
+        heap[i].at, heap[i].key, heap[i].attempt = heap[above].at, heap[above].key, heap[above].attempt
         i = above
-    heap[i, 0], heap[i, 1], heap[i, 2] = at, second, a
+    heap[i].at, heap[i].key, heap[i].attempt = at, second, a
     return n + 1
 
 
@@ -159,7 +145,7 @@ def push(heap: Any, n: int, at: int, second: int, a: int) -> int:
 def pop(heap: Any, n: int) -> int:
     """Remove the first entry of a heap, and return the new number of entries."""
     n -= 1
-    at, second, a = heap[n, 0], heap[n, 1], heap[n, 2]
+    at, second, a = heap[n].at, heap[n].key, heap[n].attempt
     i = 0
     while True:
         below = 2 * i + 1
@@ -167,13 +153,13 @@ def pop(heap: Any, n: int) -> int:
             break
         right = below + 1
         if right < n and (
-            heap[right, 0] < heap[below, 0]
-            or (heap[right, 0] == heap[below, 0] and heap[right, 1] < heap[below, 1])
+            heap[right].at < heap[below].at
+            or (heap[right].at == heap[below].at and heap[right].key < heap[below].key)
         ):
             below = right
-        if heap[below, 0] > at or (heap[below, 0] == at and heap[below, 1] > second):
+        if heap[below].at > at or (heap[below].at == at and heap[below].key > second):
             break
-        heap[i, 0], heap[i, 1], heap[i, 2] = heap[below, 0], heap[below, 1], heap[below, 2]
+        heap[i].at, heap[i].key, heap[i].attempt = heap[below].at, heap[below].key, heap[below].attempt
         i = below
-    heap[i, 0], heap[i, 1], heap[i, 2] = at, second, a
+    heap[i].at, heap[i].key, heap[i].attempt = at, second, a
     return n

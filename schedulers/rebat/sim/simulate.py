@@ -59,6 +59,10 @@ from rebat.sim.shared import Shared
 Ints = npt.NDArray[np.int64]
 
 
+PATTERN = "checkpoints", "period", "cost", "restart", "first_period", "first_recovery"
+"""Fields of a profile that its checkpoints determine."""
+
+
 class Events:
     """Node events, which are read as needed. Runs in several threads can share them.
 
@@ -216,18 +220,18 @@ def simulate(
     machine = machine_of(point, workload, jobs, n_nodes)
     if machine.partitions:
         table = table.copy()
-        table[:, columns.PART] = machine.part
+        table["part"] = machine.part
     parameters = parameters_of(point, machine.n_nodes, max_attempts)
-    parameters[columns.PARTED] = bool(machine.partitions)
-    parameters[columns.TO_THE_LAST_EVENT] = events.are_file
+    parameters.parted = bool(machine.partitions)
+    parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters)
-    if parameters[columns.ORDER] == columns.BY_ID or parameters[columns.TIE] == columns.BY_TEXT:
-        table = np.column_stack([table, ranks_of(jobs)])
-    if parameters[columns.SIX_DIGITS]:
+    if parameters.order == columns.BY_ID or parameters.tie == columns.BY_TEXT:
+        table = table.copy()
+        table["by_name"], table["by_prefix"] = ranks_of(jobs).T
+    if parameters.six_digits:
         table, profiles = with_periods_as_forwarded(table, profiles)
-    delays_us = profiles[table[:, columns.PROFILE], columns.JOB_DELAY]
-    lengths_us = np.minimum(delays_us, table[:, columns.JOB_WALL])
-    until_us = int((table[:, columns.SUBMIT] + lengths_us).max(initial=0))
+    lengths_us = np.minimum(profiles["delay"][table["profile"]], table["wall"])
+    until_us = int((table["submit"] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
     factor, room = 1, None
@@ -238,8 +242,11 @@ def simulate(
                 table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula
             )
             plan = columns.table_for(parameters, factor)
-        room.state.n[columns.DRAWN] = not complete
-        outcome = run(*lines, machine.numbered(nodes), room, plan, extended(parameters))
+        room.state.n.drawn = not complete
+        lines.append(machine.numbered(nodes))
+        if not columns.COMPILED:
+            lines = [each.tolist() for each in lines]
+        outcome = run(*lines, room, plan, extended(parameters))
         if outcome == columns.DONE:
             break
         if outcome == columns.REFERENCE:
@@ -256,19 +263,19 @@ def simulate(
             room = columns.grown(room, larger)
         else:
             room = None
-    return outcome_of(jobs, events, machine, machine.restore(room), on_progress)
+    return outcome_of(jobs, events, machine, machine.restore(columns.finished(room)), on_progress)
 
 
-def check_numbers(table: Ints, parameters: Ints) -> None:
+def check_numbers(table: Ints, parameters: columns.Numbers) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
     judges_flows = (
-        parameters[columns.STEALING] and parameters[columns.CRITERION] == columns.SMALLER_FLOW
+        parameters.stealing and parameters.criterion == columns.SMALLER_FLOW
     )
-    if judges_flows and (table[:, columns.JOB_WALL] >= FOREVER_US).any():
+    if judges_flows and (table["wall"] >= FOREVER_US).any():
         raise Uncovered("criterion=smaller-flow with jobs without walltimes")
-    if parameters[columns.ORDER] in (columns.LARGEST_AREA, columns.SMALLEST_AREA):
-        lengths = np.minimum(table[:, columns.JOB_WALL], columns.LONGEST_US).astype(float)
-        if ((lengths + 1e12) * table[:, columns.SIZE]).max(initial=0.0) > 2.0**62:
+    if parameters.order in (columns.LARGEST_AREA, columns.SMALLEST_AREA):
+        lengths = np.minimum(table["wall"], columns.LONGEST_US).astype(float)
+        if ((lengths + 1e12) * table["size"]).max(initial=0.0) > 2.0**62:
             raise Uncovered("areas that do not fit in 64 bits")
 
 
@@ -289,30 +296,27 @@ def with_periods_as_forwarded(table: Ints, profiles: Ints) -> tuple[Ints, Ints]:
 
     A rounded period depends on the number of nodes, so a profile becomes a row for each number.
     """
-    wanted, which = np.unique(
-        table[:, [columns.PROFILE, columns.SIZE]], axis=0, return_inverse=True
-    )
-    table, profiles = table.copy(), profiles[wanted[:, 0]]
-    table[:, columns.PROFILE] = which.ravel()
-    profiles = np.column_stack([profiles, np.zeros((len(profiles), 2), dtype=np.int64)])
-    for row, size in zip(profiles, wanted[:, 1].tolist(), strict=True):
-        period_us, cost_us = row[[columns.PERIOD, columns.COST]].tolist()
-        if not row[columns.CHECKPOINTS] or period_us + cost_us <= 1:
+    wanted, which = np.unique(table[["profile", "size"]], return_inverse=True)
+    table, profiles = table.copy(), profiles[wanted["profile"]]
+    table["profile"] = which.ravel()
+    for row, size in zip(profiles, wanted["size"].tolist(), strict=True):
+        period_us, cost_us = int(row["period"]), int(row["cost"])
+        if not row["checkpoints"] or period_us + cost_us <= 1:
             continue
         forwarded_s = period_as_forwarded_s(to_s(period_us), to_s(cost_us), size)
-        fraction, row[columns.EXPONENT] = math.frexp(forwarded_s)
-        row[columns.FRACTION] = int(fraction * 2**53)
-        row[columns.PERIOD] = to_us(forwarded_s)
-        if row[columns.FIRST_PERIOD] == period_us:
-            row[columns.FIRST_PERIOD] = row[columns.PERIOD]
+        fraction, row["exponent"] = math.frexp(forwarded_s)
+        row["fraction"] = int(fraction * 2**53)
+        row["period"] = to_us(forwarded_s)
+        if row["first_period"] == period_us:
+            row["first_period"] = row["period"]
     return table, profiles
 
 
-def extended(parameters: Ints) -> bool | None:
+def extended(parameters: columns.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
     return (
         True
-        if parameters[columns.TIMING] != columns.NOW or parameters[columns.SIX_DIGITS]
+        if parameters.timing != columns.NOW or parameters.six_digits
         else None
     )
 
@@ -320,8 +324,8 @@ def extended(parameters: Ints) -> bool | None:
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
-    jobs = np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64)
-    profiles = np.zeros((0, columns.N_PROFILE_COLUMNS), dtype=np.int64)
+    jobs = np.zeros(0, dtype=columns.Job.dtype)
+    profiles = np.zeros(0, dtype=columns.Profile.dtype)
     parts, links = columns.parts_for([1]), columns.no_links()
     formula = arrays_of(None, 1)
     room = columns.room_for(jobs, profiles, parameters, 0, 1, parts, links, formula)
@@ -370,8 +374,7 @@ class Submissions:
         Positions in ``profile_names``.
     kinds, kind_of : list of Checkpointing or None, int64 array
         The distinct checkpoints, and the position of those of each profile.
-    table : int64 array, shape (n, N_JOB_COLUMNS)
-    table_of_profiles : int64 array, shape (p, N_PROFILE_COLUMNS)
+    table, table_of_profiles : arrays of Job and Profile
     links : Links
         Dependencies and arrays.
     """
@@ -386,29 +389,22 @@ class Submissions:
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
         patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
-        self.table_of_profiles = np.column_stack(
-            [
-                delays_us_of(profiles),
-                np.array([int(profile.get("ret", 0)) for profile in profiles], dtype=np.int64),
-                patterns.reshape(-1, 6)[self.kind_of],
-            ]
-        )
+        self.table_of_profiles = np.zeros(len(profiles), dtype=columns.Profile.dtype)
+        self.table_of_profiles["delay"] = delays_us_of(profiles)
+        self.table_of_profiles["ret"] = [int(profile.get("ret", 0)) for profile in profiles]
+        for name, values in zip(PATTERN, patterns.reshape(-1, 6)[self.kind_of].T, strict=True):
+            self.table_of_profiles[name] = values
         traits = [traits_of(extra) for extra in jobs.extra_fields]
         classes = [each.priority_class for each in traits]
         numbers = {"": 0}
         users = [numbers.setdefault(each.user, len(numbers)) for each in traits]
         walls_us = jobs.walltime_us
-        self.table = np.column_stack(
-            [
-                jobs.submit_us[order],
-                jobs.n_nodes[order],
-                np.where(walls_us < 0, FOREVER_US, walls_us)[order],
-                self.profiles,
-                np.array(classes, dtype=np.int64)[jobs.extra_codes[order]],
-                np.zeros(len(order), dtype=np.int64),
-                np.array(users, dtype=np.int64)[jobs.extra_codes[order]],
-            ]
-        )
+        self.table = table = np.zeros(len(order), dtype=columns.Job.dtype)
+        table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
+        table["wall"] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
+        table["profile"] = self.profiles
+        table["job_class"] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
+        table["user"] = np.array(users, dtype=np.int64)[jobs.extra_codes[order]]
 
     @staticmethod
     def _pattern(c: Checkpointing | None) -> tuple[int, ...]:
@@ -424,43 +420,43 @@ class Submissions:
         )  # fmt: skip
 
 
-def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
+def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> columns.Numbers:
     """Return the parameters of the loop."""
     planning, dialect = point.planning, point.dialect
-    parameters = np.zeros(columns.N_PARAMETERS, dtype=np.int64)
-    parameters[columns.FIFO] = isinstance(planning, FifoOptions)
+    parameters = columns.Numbers()
+    parameters.fifo = isinstance(planning, FifoOptions)
     if isinstance(planning, ListOptions):
         depth = depth_of(planning.depth)
-        parameters[columns.DEPTH] = columns.ALL if depth == ALL else depth
-        parameters[columns.FIRST_ONLY] = planning.reserve == "first"
-        parameters[columns.TIMED] = planning.walltimes == "required"
-        parameters[columns.NAMED] = isinstance(point.placement, NamedOptions)
+        parameters.depth = columns.ALL if depth == ALL else depth
+        parameters.first_only = planning.reserve == "first"
+        parameters.timed = planning.walltimes == "required"
+        parameters.named = isinstance(point.placement, NamedOptions)
         upkeep = MAINTENANCE[planning.maintenance]
         for column, change in (
-            (columns.ON_ARRIVAL, "arrival"),
-            (columns.ON_PRIORITY, "priority"),
-            (columns.ON_END, "end"),
-            (columns.ON_FAILURE, "failure"),
-            (columns.ON_REPAIR, "rejuvenation"),
+            ("on_arrival", "arrival"),
+            ("on_priority", "priority"),
+            ("on_end", "end"),
+            ("on_failure", "failure"),
+            ("on_repair", "rejuvenation"),
         ):
-            parameters[column] = int(upkeep[change])
-        parameters[columns.MILLIONTHS] = millionths_of(planning.predict)
-        parameters[columns.PREDICT] = PREDICT.get(str(planning.predict), columns.PART_OF_WALLTIME)
-    parameters[columns.MARGIN] = planning.margin_us
+            setattr(parameters, column, int(upkeep[change]))
+        parameters.millionths = millionths_of(planning.predict)
+        parameters.predict = PREDICT.get(str(planning.predict), columns.PART_OF_WALLTIME)
+    parameters.margin = planning.margin_us
     formula = point.common.formula
-    parameters[columns.ORDER] = columns.BY_VALUE if formula else ORDERS[point.common.order]
-    parameters[columns.VARIES] = formula is not None and formula.varies
-    parameters[columns.SORT_PERIOD] = to_us(parse_duration(point.common.order_period))
-    parameters[columns.MAX_ATTEMPTS], parameters[columns.N_NODES] = max_attempts, n_nodes
+    parameters.order = columns.BY_VALUE if formula else ORDERS[point.common.order]
+    parameters.varies = formula is not None and formula.varies
+    parameters.sort_period = to_us(parse_duration(point.common.order_period))
+    parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     for part in point.reactions:
         if isinstance(part, StealingOptions):
-            parameters[columns.STEALING] = True
-            parameters[columns.VICTIM] = VICTIM_RULES[part.victim]
-            parameters[columns.CRITERION] = CRITERIA[part.criterion]
-            parameters[columns.TIMING] = TIMINGS[part.timing]
-    parameters[columns.RELEASE] = RELEASES[dialect.release]
-    parameters[columns.TIE] = TIES[dialect.tie]
-    parameters[columns.HOLD_MARGIN] = round(dialect.hold_margin_s * 1e6)
+            parameters.stealing = True
+            parameters.victim = VICTIM_RULES[part.victim]
+            parameters.criterion = CRITERIA[part.criterion]
+            parameters.timing = TIMINGS[part.timing]
+    parameters.release = RELEASES[dialect.release]
+    parameters.tie = TIES[dialect.tie]
+    parameters.hold_margin = round(dialect.hold_margin_s * 1e6)
     for column, (name, value) in DIALECT.items():
-        parameters[column] = getattr(dialect, name) == value
+        setattr(parameters, column, getattr(dialect, name) == value)
     return parameters

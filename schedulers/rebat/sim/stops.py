@@ -13,53 +13,17 @@ from rebat.kernels import pool
 from rebat.kernels.jit import inlined, loop
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.sim.columns import (
-    AUTHORS,
     BY_START,
     BY_TEXT,
-    CHECKPOINTS,
-    CHOSEN_ONCE,
-    COST,
-    CRITERION,
-    DELAY,
-    END,
-    EXPONENT,
     FEWER_NODES,
-    FIRST,
     FITS,
-    FRACTION,
-    JOB,
     LATER_RELEASE,
     LATEST_RELEASE,
     LEAST_LOST_WORK,
-    N_NODES_AT,
-    N_WAITS,
-    NODES_AT,
     NOW,
-    NUMBER,
     OF_JOB,
-    OWN_COST,
-    OWN_PERIOD,
-    OWN_RESTART,
-    PART,
-    PERIOD,
     PROACTIVE,
-    PROFILE,
-    PROGRAM_K3,
-    QUEUED,
-    RECOVERY,
-    RELEASE,
-    RESTART,
-    SIX_DIGITS,
-    SIZE,
     SPARED,
-    START,
-    SUBMIT,
-    THIEF,
-    TIE,
-    VICTIM,
-    WAIT_HOLD,
-    WAIT_TABLE,
-    WALL,
 )
 from rebat.sim.queue import text_first
 
@@ -109,14 +73,14 @@ def interrupted(  # noqa: PLR0911 (a case each)
 @inlined
 def pattern(state: Any, a: int) -> Any:
     """Return the period, the cost and the recovery of an attempt's checkpoints."""
-    if state.n[SIX_DIGITS]:
+    if state.n.six_digits:
         return (
-            state.attempts[a, OWN_PERIOD],
-            state.attempts[a, OWN_COST],
-            state.attempts[a, OWN_RESTART],
+            state.attempts[a].own_period,
+            state.attempts[a].own_cost,
+            state.attempts[a].own_restart,
         )
-    profiles, p = state.profiles, state.jobs[state.attempts[a, JOB], PROFILE]
-    return profiles[p, PERIOD], profiles[p, COST], profiles[p, RESTART]
+    profiles, p = state.profiles, state.jobs[state.attempts[a].job].profile
+    return profiles[p].period, profiles[p].cost, profiles[p].restart
 
 
 @loop
@@ -126,22 +90,22 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
     The values are those of `interrupted`.
     """
     parameters, attempts = state.n, state.attempts
-    ran, first, recovery = now - attempts[a, START], attempts[a, FIRST], attempts[a, RECOVERY]
-    if not state.profiles[state.jobs[attempts[a, JOB], PROFILE], CHECKPOINTS]:
+    ran, first, recovery = now - attempts[a].start, attempts[a].first, attempts[a].recovery
+    if not state.profiles[state.jobs[attempts[a].job].profile].checkpoints:
         return 0, first, recovery, 0
     period, cost, restart = pattern(state, a)
     if period + cost <= 1:  # perfect checkpoints
         paid = min(ran, recovery)
         return ran - paid, first, recovery - paid, 0
     return interrupted(
-        period, cost, restart, first, recovery, ran, timing, parameters[AUTHORS] != 0, MOMENT_US
+        period, cost, restart, first, recovery, ran, timing, parameters.authors != 0, MOMENT_US
     )
 
 
 @inlined
 def less_by(attempts: Any, a: int, useful: int, recovery: int) -> Any:
     """Return by how much a length or walltime is shorter in the next attempt (eq. 4)."""
-    return attempts[a, RECOVERY] + useful - recovery
+    return attempts[a].recovery + useful - recovery
 
 
 # ---- six digits
@@ -182,7 +146,7 @@ def to_us(seconds: float) -> int:
 @inlined
 def written_us(us: int, parameters: Any) -> int:
     """Return a duration with the number of digits of the dialect."""
-    return to_us(written(us / 1_000_000)) if parameters[SIX_DIGITS] else us
+    return to_us(written(us / 1_000_000)) if parameters.six_digits else us
 
 
 @loop
@@ -192,29 +156,29 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
     ``ran`` is the time for which the attempt ran, in seconds.
     """
     parameters, profiles = state.n, state.profiles
-    attempts, p = state.attempts, state.jobs[state.attempts[a, JOB], PROFILE]
+    attempts, p = state.attempts, state.jobs[state.attempts[a].job].profile
     period_us, cost_us, restart_us = pattern(state, a)
     period, cost, restart = period_us / 1_000_000, cost_us / 1_000_000, restart_us / 1_000_000
-    if attempts[a, NUMBER] == 0 and profiles[p, FRACTION] > 0:
-        period = math.ldexp(profiles[p, FRACTION] / 2**53, int(profiles[p, EXPONENT]))
-    first, before = attempts[a, FIRST] / 1_000_000, attempts[a, RECOVERY] / 1_000_000
-    if attempts[a, FIRST] == period_us:
+    if attempts[a].number == 0 and profiles[p].fraction > 0:
+        period = math.ldexp(profiles[p].fraction / 2**53, int(profiles[p].exponent))
+    first, before = attempts[a].first / 1_000_000, attempts[a].recovery / 1_000_000
+    if attempts[a].first == period_us:
         first = period
     useful, next_first, recovery, _ = interrupted(
-        period, cost, restart, first, before, ran, timing, parameters[AUTHORS] != 0, MOMENT_S
+        period, cost, restart, first, before, ran, timing, parameters.authors != 0, MOMENT_S
     )
-    delay, wall = attempts[a, DELAY] / 1_000_000, attempts[a, WALL] / 1_000_000
+    delay, wall = attempts[a].delay / 1_000_000, attempts[a].wall / 1_000_000
     bare = (wall + RJMS_DELAY_S - before) - RJMS_DELAY_S
-    attempts[b, DELAY] = max(1, to_us(written(recovery + (delay - before) - useful)))
-    attempts[b, WALL] = FOREVER_US
-    if attempts[a, WALL] < FOREVER_US:
-        attempts[b, WALL] = max(1, to_us(written(recovery + bare - useful)))
-    state.attempts[b, OWN_PERIOD], state.attempts[b, OWN_COST] = (
+    attempts[b].delay = max(1, to_us(written(recovery + (delay - before) - useful)))
+    attempts[b].wall = FOREVER_US
+    if attempts[a].wall < FOREVER_US:
+        attempts[b].wall = max(1, to_us(written(recovery + bare - useful)))
+    state.attempts[b].own_period, state.attempts[b].own_cost = (
         to_us(written(period)),
         to_us(written(cost)),
     )
-    state.attempts[b, OWN_RESTART] = to_us(written(restart))
-    attempts[b, FIRST], attempts[b, RECOVERY] = to_us(written(next_first)), to_us(written(recovery))
+    state.attempts[b].own_restart = to_us(written(restart))
+    attempts[b].first, attempts[b].recovery = to_us(written(next_first)), to_us(written(recovery))
 
 
 # ---- victims
@@ -223,7 +187,7 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
 @inlined
 def planned_end(attempts: Any, a: int) -> Any:
     """Return the latest possible end of a running attempt or of held nodes."""
-    return min(attempts[a, START] + attempts[a, WALL], FOREVER_US)
+    return min(attempts[a].start + attempts[a].wall, FOREVER_US)
 
 
 @inlined
@@ -231,16 +195,16 @@ def release_of(state: Any, a: int) -> Any:
     """Return the release time of an attempt."""
     parameters, jobs = state.n, state.jobs
     attempts = state.attempts
-    if parameters[RELEASE] == OF_JOB:
-        return jobs[attempts[a, JOB], SUBMIT]
-    return attempts[a, QUEUED]
+    if parameters.release == OF_JOB:
+        return jobs[attempts[a].job].submit
+    return attempts[a].queued
 
 
 @loop
 def lost_nodes(state: Any, a: int) -> Any:
     """Return how many nodes of an attempt are down."""
-    first, lost = state.attempts[a, NODES_AT], 0
-    for k in range(first, first + state.attempts[a, N_NODES_AT]):
+    first, lost = state.attempts[a].nodes_at, 0
+    for k in range(first, first + state.attempts[a].n_nodes_at):
         lost += pool.n_set(state.down, state.nodes[k, 0], state.nodes[k, 1] + 1)
     return lost
 
@@ -249,29 +213,29 @@ def lost_nodes(state: Any, a: int) -> Any:
 def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
     """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
     parameters, jobs = state.n, state.jobs
-    attempts, rule = state.attempts, parameters[VICTIM]
-    i, j = attempts[a, JOB], attempts[b, JOB]
+    attempts, rule = state.attempts, parameters.victim
+    i, j = attempts[a].job, attempts[b].job
     release = release_of(state, a)
     other_release = release_of(state, b)
     if rule == LATEST_RELEASE and release != other_release:
         return release > other_release
     if rule == LEAST_LOST_WORK:
-        ran, other_ran = now - attempts[a, START], now - attempts[b, START]
-        saved = attempts[a, RECOVERY] + remaining(state, a, now, NOW)[0]
-        other_saved = attempts[b, RECOVERY] + remaining(state, b, now, NOW)[0]
-        lost = max(0, ran - saved) * jobs[i, SIZE]
-        other_lost = max(0, other_ran - other_saved) * jobs[j, SIZE]
+        ran, other_ran = now - attempts[a].start, now - attempts[b].start
+        saved = attempts[a].recovery + remaining(state, a, now, NOW)[0]
+        other_saved = attempts[b].recovery + remaining(state, b, now, NOW)[0]
+        lost = max(0, ran - saved) * jobs[i].size
+        other_lost = max(0, other_ran - other_saved) * jobs[j].size
         if lost != other_lost:
             return lost < other_lost
-    if jobs[i, SIZE] != jobs[j, SIZE]:
-        return jobs[i, SIZE] < jobs[j, SIZE]
-    if parameters[TIE] == BY_START and attempts[a, START] != attempts[b, START]:
-        return attempts[a, START] > attempts[b, START]
+    if jobs[i].size != jobs[j].size:
+        return jobs[i].size < jobs[j].size
+    if parameters.tie == BY_START and attempts[a].start != attempts[b].start:
+        return attempts[a].start > attempts[b].start
     if release != other_release:
         return release > other_release
-    if parameters[TIE] == BY_TEXT:
+    if parameters.tie == BY_TEXT:
         return text_first(attempts, jobs, a, b)
-    return i > j if parameters[RELEASE] == OF_JOB else a > b
+    return i > j if parameters.release == OF_JOB else a > b
 
 
 @loop
@@ -285,19 +249,19 @@ def victim_of(
     parameters, jobs = state.n, state.jobs
     best, attempts = -1, state.attempts
     for k in range(n_ends):
-        a = ends[k, 2]
-        if attempts[a, END] >= 0 or jobs[attempts[a, JOB], PART] != p:
+        a = ends[k].attempt
+        if attempts[a].end >= 0 or jobs[attempts[a].job].part != p:
             continue
-        if parameters[VICTIM] == FITS and jobs[attempts[a, JOB], SIZE] < n_more:
+        if parameters.victim == FITS and jobs[attempts[a].job].size < n_more:
             continue
-        spared = parameters[CHOSEN_ONCE] and attempts[a, THIEF] > 0
+        spared = parameters.chosen_once and attempts[a].thief > 0
         for i in range(n_spared):
             spared |= state.lists[SPARED, i] == a
         if spared:
             continue
         if best < 0 or goes_first(state, now, a, best):
             best = a
-    return -1 if best < 0 or jobs[attempts[best, JOB], SIZE] < n_more else best
+    return -1 if best < 0 or jobs[attempts[best].job].size < n_more else best
 
 
 @loop
@@ -305,36 +269,36 @@ def accepts(
     state: Any, ends: Any, n_ends: int, now: int, failed: int, victim: int, timing: int,
 ) -> Any:  # fmt: skip
     """Return whether the criterion accepts a steal."""
-    waits = state.tables[WAIT_TABLE]
+    waits = state.waits
     parameters, jobs = state.n, state.jobs
     attempts = state.attempts
-    i, j = attempts[victim, JOB], attempts[failed, JOB]
+    i, j = attempts[victim].job, attempts[failed].job
     release = release_of(state, victim)
     failed_release = release_of(state, failed)
-    if parameters[CRITERION] == FEWER_NODES:
-        return jobs[i, SIZE] < jobs[j, SIZE]
-    if parameters[CRITERION] == LATER_RELEASE:
+    if parameters.criterion == FEWER_NODES:
+        return jobs[i].size < jobs[j].size
+    if parameters.criterion == LATER_RELEASE:
         return release > failed_release
     next_end = next_end_besides = FOREVER_US
     for k in range(n_ends):
-        a = ends[k, 2]
-        if attempts[a, END] < 0 and a != failed and jobs[attempts[a, JOB], PART] == jobs[j, PART]:
+        a = ends[k].attempt
+        if attempts[a].end < 0 and a != failed and jobs[attempts[a].job].part == jobs[j].part:
             end = planned_end(attempts, a)
             next_end = min(next_end, end)
             if a != victim:
                 next_end_besides = min(next_end_besides, end)
     without_steal = planned_end(attempts, victim)
-    if parameters[PROGRAM_K3]:
-        for k in range(state.n[N_WAITS]):
-            h = waits[k, WAIT_HOLD]
-            if h >= 0 and jobs[attempts[h, JOB], PART] == jobs[j, PART]:
+    if parameters.program_k3:
+        for k in range(state.n.n_waits):
+            h = waits[k].hold
+            if h >= 0 and jobs[attempts[h].job].part == jobs[j].part:
                 end = planned_end(attempts, h)
                 next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
-        without_steal -= attempts[victim, RECOVERY]
+        without_steal -= attempts[victim].recovery
     useful, _, recovery, _ = remaining(state, failed, now, NOW)
-    failed_left = attempts[failed, WALL] - less_by(attempts, failed, useful, recovery)
+    failed_left = attempts[failed].wall - less_by(attempts, failed, useful, recovery)
     useful, _, recovery, wait = remaining(state, victim, now, timing)
-    victim_left = attempts[victim, WALL] - less_by(attempts, victim, useful, recovery)
+    victim_left = attempts[victim].wall - less_by(attempts, victim, useful, recovery)
     failed_end, stolen_end = next_end + failed_left, now + wait + failed_left
     victim_end = min(next_end_besides, stolen_end) + victim_left
     with_steal = max(stolen_end - failed_release, victim_end - release)

@@ -13,110 +13,24 @@ from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined, loop
 from rebat.sim.columns import (
-    AT,
-    CALL_TABLE,
-    CANCELLED,
-    CAUSE,
-    CAUSE_OF,
-    CHECKPOINTS,
-    DECIDED,
-    DELAY,
-    DUE,
-    END,
     ENTERED,
     FAILED,
-    FIRST,
-    FREE_NOW,
     GIVEN_UP,
     GIVEN_UP_JOBS,
     HELD_HIT,
-    HELD_UNTIL,
-    HIT,
-    HIT_TABLE,
     HOLD,
-    HOLD_AT,
-    HOLD_JOB,
-    HOLD_MARGIN,
-    HOLD_TABLE,
     INTERRUPTIONS,
-    JOB,
-    KILL,
-    KILL_TABLE,
-    LAST_CALL,
     LEFT,
-    LOWEST_HELD,
-    MAX_ATTEMPTS,
-    N_ATTEMPTS,
-    N_CALLS,
-    N_DOWN,
-    N_ENTERED,
-    N_FREE,
-    N_GIVEN_UP,
-    N_HELD,
-    N_HELD_HIT,
-    N_HOLD_AT,
-    N_HOLDS,
-    N_KILLS,
-    N_LEFT,
-    N_NEW_HOLDS,
-    N_NODES_AT,
-    N_NODES_USED,
-    N_PROGRESSED,
-    N_RECORDS,
-    N_RUNNING,
-    N_STEALS_OFF,
-    N_STOPS,
-    N_WAITS,
     NEW_HOLDS,
-    NODES_AT,
     NOT_OK,
     NOW,
-    NUMBER,
     OFF_AT,
     OFF_WHY,
-    OTHERS_FIRST,
-    OVER,
-    OWN_PERIOD,
-    OWN_RESTART,
-    PART,
-    PREDICTED,
-    PRIORITY,
-    PROFILE,
-    PROGRESS,
-    PROGRESSED,
-    QUEUED,
-    RECORD,
     RECORDS,
-    RECOVERY,
-    SHRINKS,
-    SINCE,
-    SIX_DIGITS,
-    SIZE,
-    SIZE_OF_HOLD,
-    START,
     STOLEN,
-    STOP,
-    STOP_DECIDED,
-    STOP_TABLE,
-    THEN,
-    TIMING,
-    TIMING_OF,
-    TOO_SMALL,
-    TWO_PASSES,
-    UNCLEAR,
-    UNFINISHED,
-    UNTIL,
-    USEFUL,
     VICTIM_ENDED,
     VICTIM_FIRST,
     VICTIM_HIT,
-    VICTIM_OF,
-    WAIT,
-    WAIT_HOLD,
-    WAIT_TABLE,
-    WAIT_UNTIL,
-    WAIT_VICTIM,
-    WALL,
 )
 from rebat.sim.queue import push
 from rebat.sim.stops import (
@@ -134,34 +48,34 @@ from rebat.sim.stops import (
 @inlined
 def note_progress(state: Any, j: int, progress: int) -> None:
     """Note the first start or the end of a job for the jobs that depend on it."""
-    if state.blocks.shape[0]:
-        state.blocks[j, PROGRESS] = progress
-        state.blocks[state.n[N_PROGRESSED], PROGRESSED] = j
-        state.n[N_PROGRESSED] += 1
+    if len(state.blocks):
+        state.blocks[j].progress = progress
+        state.blocks[state.n.n_progressed].progressed = j
+        state.n.n_progressed += 1
 
 
 @inlined
 def release_nodes(state: Any, a: int) -> None:
     """Release the nodes of an attempt, or held nodes."""
-    first, k = state.attempts[a, NODES_AT], state.attempts[a, N_NODES_AT]
+    first, k = state.attempts[a].nodes_at, state.attempts[a].n_nodes_at
     freed = pool.release(
-        state.owner, state.down, state.free, state.nodes[first : first + k], state.n[N_DOWN] > 0
+        state.owner, state.down, state.free, state.nodes[first : first + k], state.n.n_down > 0
     )
-    state.n[N_FREE] += freed
-    state.parts[state.jobs[state.attempts[a, JOB], PART], FREE_NOW] += freed
+    state.n.n_free += freed
+    state.parts[state.jobs[state.attempts[a].job].part].n_free += freed
 
 
 @inlined
 def leave(state: Any, a: int, now: int, cause: int, useful: int) -> None:
     """Record the end of a running attempt, and release its nodes."""
     n, attempts = state.n, state.attempts
-    attempts[a, END], attempts[a, CAUSE], attempts[a, USEFUL] = now, cause, useful
+    attempts[a].end, attempts[a].cause, attempts[a].useful = now, cause, useful
     release_nodes(state, a)
-    n[N_RUNNING] -= 1
-    state.lists[RECORDS, n[N_RECORDS]] = a
-    n[N_RECORDS] += 1
-    state.lists[LEFT, n[N_LEFT]] = a
-    n[N_LEFT] += 1
+    n.n_running -= 1
+    state.lists[RECORDS, n.n_records] = a
+    n.n_records += 1
+    state.lists[LEFT, n.n_left] = a
+    n.n_left += 1
 
 
 @inlined
@@ -170,13 +84,13 @@ def reject(state: Any, a: int, cause: int) -> None:
 
     If kills are pending, the simulator's order of ended jobs is not that of the records.
     """
-    if state.n[N_KILLS]:
-        state.n[UNCLEAR] = 1
-    state.attempts[a, CAUSE] = cause
-    state.lists[RECORDS, state.n[N_RECORDS]] = a
-    state.n[N_RECORDS] += 1
-    state.n[UNFINISHED] -= 1
-    note_progress(state, state.attempts[a, JOB], NOT_OK)
+    if state.n.n_kills:
+        state.n.unclear = 1
+    state.attempts[a].cause = cause
+    state.lists[RECORDS, state.n.n_records] = a
+    state.n.n_records += 1
+    state.n.unfinished -= 1
+    note_progress(state, state.attempts[a].job, NOT_OK)
 
 
 @loop
@@ -189,39 +103,39 @@ def requeue(
     ``decided`` is the time at which the stop was decided.
     """
     n, parameters = state.n, state.n
-    attempts, j = state.attempts, state.attempts[a, JOB]
-    if state.lists[INTERRUPTIONS, j] >= parameters[MAX_ATTEMPTS]:
-        state.lists[GIVEN_UP_JOBS, n[N_GIVEN_UP]] = j
-        n[N_GIVEN_UP] += 1
-        n[UNFINISHED] -= 1
+    attempts, j = state.attempts, state.attempts[a].job
+    if state.lists[INTERRUPTIONS, j] >= parameters.max_attempts:
+        state.lists[GIVEN_UP_JOBS, n.n_given_up] = j
+        n.n_given_up += 1
+        n.unfinished -= 1
         note_progress(state, j, NOT_OK)
         return
-    b = n[N_ATTEMPTS]
-    if b == attempts.shape[0]:
-        n[TOO_SMALL] = 1
+    b = n.n_attempts
+    if b == len(attempts):
+        n.too_small = 1
         return
-    n[N_ATTEMPTS] += 1
-    attempts[b, JOB], attempts[b, NUMBER] = j, attempts[a, NUMBER] + 1
-    attempts[b, PRIORITY], attempts[b, QUEUED] = priority, now
-    attempts[b, START] = attempts[b, END] = attempts[b, HELD_UNTIL] = -1
+    n.n_attempts += 1
+    attempts[b].job, attempts[b].number = j, attempts[a].number + 1
+    attempts[b].priority, attempts[b].queued = priority, now
+    attempts[b].start = attempts[b].end = attempts[b].held_until = -1
     rounded = False
-    if extended is not None and parameters[SIX_DIGITS]:
-        for k in range(OWN_PERIOD, OWN_RESTART + 1):
-            attempts[b, k] = attempts[a, k]
+    if extended is not None and parameters.six_digits:
+        attempts[b].own_period, attempts[b].own_cost = attempts[a].own_period, attempts[a].own_cost
+        attempts[b].own_restart = attempts[a].own_restart
         period, cost, _ = pattern(state, a)
-        kind = state.profiles[state.jobs[j, PROFILE], CHECKPOINTS]
+        kind = state.profiles[state.jobs[j].profile].checkpoints
         rounded = kind != 0 and period + cost > 1
     if not rounded:
         useful, first, recovery, _ = remaining(state, a, decided, timing)
-        less, wall = less_by(attempts, a, useful, recovery), attempts[a, WALL]
-        attempts[b, WALL] = wall if wall >= FOREVER_US else max(1, wall - less)
-        attempts[b, DELAY] = max(1, attempts[a, DELAY] - less)
-        attempts[b, FIRST], attempts[b, RECOVERY] = first, recovery
+        less, wall = less_by(attempts, a, useful, recovery), attempts[a].wall
+        attempts[b].wall = wall if wall >= FOREVER_US else max(1, wall - less)
+        attempts[b].delay = max(1, attempts[a].delay - less)
+        attempts[b].first, attempts[b].recovery = first, recovery
     elif extended is not None:
-        ran = decided / 1_000_000 - attempts[a, START] / 1_000_000
+        ran = decided / 1_000_000 - attempts[a].start / 1_000_000
         write_resubmission(state, a, b, ran, timing)
-    state.lists[ENTERED, n[N_ENTERED]] = b
-    n[N_ENTERED] += 1
+    state.lists[ENTERED, n.n_entered] = b
+    n.n_entered += 1
 
 
 # ---- held nodes
@@ -230,60 +144,60 @@ def requeue(
 @loop
 def begin_record(state: Any, h: int, now: int) -> None:
     """Begin a record of those of the held nodes that are up."""
-    records = state.tables[HOLD_TABLE]
+    records = state.hold_records
     n, attempts = state.n, state.attempts
-    r, at = n[N_HOLDS], n[N_NODES_USED]
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or r == state.tables.shape[1]:
-        n[TOO_SMALL] = 1
+    r, at = n.n_holds, n.n_nodes_used
+    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or r == len(records):
+        n.too_small = 1
         return
-    first, k = attempts[h, NODES_AT], attempts[h, N_NODES_AT]
+    first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
     k, size = pool.usable_of(
         state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
     )
-    attempts[h, RECORD] = -1
+    attempts[h].record = -1
     if size == 0:
         return
-    n[N_NODES_USED] += k
-    records[r, HOLD_JOB], records[r, SINCE] = attempts[h, JOB], now
-    records[r, UNTIL] = -1
-    records[r, HOLD_AT], records[r, N_HOLD_AT] = at, k
-    attempts[h, RECORD] = r
-    n[N_HOLDS] += 1
+    n.n_nodes_used += k
+    records[r].job, records[r].since = attempts[h].job, now
+    records[r].until = -1
+    records[r].nodes_at, records[r].n_nodes_at = at, k
+    attempts[h].record = r
+    n.n_holds += 1
 
 
 @inlined
 def end_record(state: Any, h: int, now: int) -> None:
     """End the record of held nodes."""
-    records = state.tables[HOLD_TABLE]
-    if state.attempts[h, RECORD] >= 0:
-        records[state.attempts[h, RECORD], UNTIL] = now
-        state.attempts[h, RECORD] = -1
+    records = state.hold_records
+    if state.attempts[h].record >= 0:
+        records[state.attempts[h].record].until = now
+        state.attempts[h].record = -1
 
 
 @loop
 def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None:
     """Hold nodes that are up and free. Their ``k`` intervals begin at ``at``."""
     n, attempts = state.n, state.attempts
-    attempts[h, NODES_AT], attempts[h, N_NODES_AT], attempts[h, SIZE_OF_HOLD] = at, k, size
+    attempts[h].nodes_at, attempts[h].n_nodes_at, attempts[h].size_of_hold = at, k, size
     pool.take(state.owner, state.down, state.free, state.nodes[at : at + k], h + 1)
-    n[N_FREE] -= size
-    state.parts[state.jobs[attempts[h, JOB], PART], FREE_NOW] -= size
-    state.lists[NEW_HOLDS, n[N_NEW_HOLDS]] = h
-    n[N_NEW_HOLDS] += 1
+    n.n_free -= size
+    state.parts[state.jobs[attempts[h].job].part].n_free -= size
+    state.lists[NEW_HOLDS, n.n_new_holds] = h
+    n.n_new_holds += 1
     begin_record(state, h, now)
 
 
 @loop
 def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) -> int:
     """Hold nodes for a job for an expected duration. Return the row, or -1 if there is no room."""
-    n, attempts, h = state.n, state.attempts, state.n[N_ATTEMPTS]
-    if h == attempts.shape[0]:
-        n[TOO_SMALL] = 1
+    n, attempts, h = state.n, state.attempts, state.n.n_attempts
+    if h == len(attempts):
+        n.too_small = 1
         return -1
-    n[N_ATTEMPTS] += 1
-    attempts[h, JOB], attempts[h, NUMBER], attempts[h, WALL] = j, HOLD, span
-    attempts[h, START], attempts[h, END], attempts[h, HELD_UNTIL] = now, -1, -1
-    attempts[h, PREDICTED] = span
+    n.n_attempts += 1
+    attempts[h].job, attempts[h].number, attempts[h].wall = j, HOLD, span
+    attempts[h].start, attempts[h].end, attempts[h].held_until = now, -1, -1
+    attempts[h].predicted = span
     take_nodes(state, h, at, k, size, now)
     return h
 
@@ -293,17 +207,17 @@ def let_go(state: Any, h: int, now: int) -> None:
     """Release held nodes. If the plan does not know them, it never will."""
     n, in_plan = state.n, True
     release_nodes(state, h)
-    state.attempts[h, END] = now
+    state.attempts[h].end = now
     end_record(state, h, now)
-    for i in range(n[N_NEW_HOLDS]):
+    for i in range(n.n_new_holds):
         if in_plan and state.lists[NEW_HOLDS, i] == h:
             in_plan = False
-            n[N_NEW_HOLDS] -= 1
-        if not in_plan and i < n[N_NEW_HOLDS]:
+            n.n_new_holds -= 1
+        if not in_plan and i < n.n_new_holds:
             state.lists[NEW_HOLDS, i] = state.lists[NEW_HOLDS, i + 1]
     if in_plan:
-        state.lists[LEFT, n[N_LEFT]] = h
-        n[N_LEFT] += 1
+        state.lists[LEFT, n.n_left] = h
+        n.n_left += 1
 
 
 @loop
@@ -317,39 +231,39 @@ def note_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
 @loop
 def lose_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
     """Update the waits for which these held sets lost nodes."""
-    waits = state.tables[WAIT_TABLE]
+    waits = state.waits
     parameters = state.n
     n, attempts = state.n, state.attempts
-    for i in range(n[N_WAITS]):
-        h, hit = waits[i, WAIT_HOLD], False
+    for i in range(n.n_waits):
+        h, hit = waits[i].hold, False
         for k in range(n_held):
             hit |= held[k] == h
         if h < 0 or not hit:
             continue
-        at = n[N_NODES_USED]
+        at = n.n_nodes_used
         if (
             at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0]
-            or n[N_HELD_HIT] == state.lists.shape[1]
+            or n.n_held_hit == state.lists.shape[1]
         ):
-            n[TOO_SMALL] = 1
+            n.too_small = 1
             return
-        first, k = attempts[h, NODES_AT], attempts[h, N_NODES_AT]
+        first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
         k, size = pool.usable_of(
             state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
         )
-        waits[i, N_HELD] = size
-        if parameters[LOWEST_HELD] and size:
-            waits[i, SHRINKS] = 1
+        waits[i].n_held = size
+        if parameters.lowest_held and size:
+            waits[i].shrinks = 1
         else:
-            n[N_NODES_USED] += k
+            n.n_nodes_used += k
             let_go(state, h, now)
-            waits[i, WAIT_HOLD] = -1
+            waits[i].hold = -1
             if size:
-                attempts[h, END] = -1
+                attempts[h].end = -1
                 take_nodes(state, h, at, k, size, now)
-                waits[i, WAIT_HOLD] = h
-        state.lists[HELD_HIT, n[N_HELD_HIT]] = attempts[h, JOB]
-        n[N_HELD_HIT] += 1
+                waits[i].hold = h
+        state.lists[HELD_HIT, n.n_held_hit] = attempts[h].job
+        n.n_held_hit += 1
 
 
 # ---- waits and scheduled stops
@@ -358,18 +272,19 @@ def lose_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
 @loop
 def remove_row(rows: Any, n: int, i: int) -> int:
     """Remove a row from a table of ``n`` rows, and return the new number of rows."""
+    removed = rows[i]
     for k in range(i, n - 1):
-        for column in range(rows.shape[1]):
-            rows[k, column] = rows[k + 1, column]
+        rows[k] = rows[k + 1]
+    rows[n - 1] = removed  # an object must not be two rows
     return n - 1
 
 
 @loop
 def stop_of(state: Any, victim: int) -> int:
     """Return the row of the scheduled stop of an attempt, or -1 if there is none."""
-    stops = state.tables[STOP_TABLE]
-    for s in range(state.n[N_STOPS]):
-        if stops[s, STOP] == victim:
+    stops = state.stops
+    for s in range(state.n.n_stops):
+        if stops[s].victim == victim:
             return s
     return -1
 
@@ -378,90 +293,90 @@ def stop_of(state: Any, victim: int) -> int:
 def call_at(state: Any, at: int) -> None:
     """Note that the simulator sends a message at this time."""
     n = state.n
-    if n[N_CALLS] == state.tables.shape[1]:
-        n[TOO_SMALL] = 1
+    if n.n_calls == len(state.calls):
+        n.too_small = 1
         return
-    n[N_CALLS] = push(state.tables[CALL_TABLE], n[N_CALLS], at, 0, 0)
-    n[LAST_CALL] = max(n[LAST_CALL], at)
+    n.n_calls = push(state.calls, n.n_calls, at, 0, 0)
+    n.last_call = max(n.last_call, at)
 
 
 @loop
 def schedule(state: Any, victim: int, wait: int, now: int) -> None:
     """Schedule the stop of a victim for the end of its checkpoint."""
-    stops = state.tables[STOP_TABLE]
+    stops = state.stops
     parameters = state.n
-    s = state.n[N_STOPS]
-    if s == state.tables.shape[1]:
-        state.n[TOO_SMALL] = 1
+    s = state.n.n_stops
+    if s == len(stops):
+        state.n.too_small = 1
         return
-    stops[s, STOP], stops[s, STOP_DECIDED], stops[s, DUE] = victim, now, now + wait
-    stops[s, AT] = now + written_us(wait, parameters)
-    state.n[N_STOPS] += 1
+    stops[s].victim, stops[s].decided, stops[s].due = victim, now, now + wait
+    stops[s].at = now + written_us(wait, parameters)
+    state.n.n_stops += 1
 
 
 @inlined
 def kill(state: Any, a: int, decided: int, timing: int, then: int, cause: int, victim: int) -> None:
     """Add a kill to those of the next message."""
-    kills = state.tables[KILL_TABLE]
-    i = state.n[N_KILLS]
-    kills[i, KILL], kills[i, DECIDED], kills[i, TIMING_OF] = a, decided, timing
-    kills[i, THEN], kills[i, CAUSE_OF], kills[i, VICTIM_OF] = then, cause, victim
-    state.n[N_KILLS] += 1
+    kills = state.kills
+    i = state.n.n_kills
+    kills[i].attempt, kills[i].decided, kills[i].timing = a, decided, timing
+    kills[i].then, kills[i].cause, kills[i].victim = then, cause, victim
+    state.n.n_kills += 1
 
 
 @loop
 def begin_wait(state: Any, a: int, victim: int, now: int) -> None:
     """Hold the usable nodes of a stopped job until the stop of the victim."""
-    stops = state.tables[STOP_TABLE]
-    waits = state.tables[WAIT_TABLE]
+    stops = state.stops
+    waits = state.waits
     parameters = state.n
-    n, attempts, i = state.n, state.attempts, state.n[N_WAITS]
-    s, at = stop_of(state, victim), state.n[N_NODES_USED]
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or i == state.tables.shape[1]:
-        n[TOO_SMALL] = 1
+    n, attempts, i = state.n, state.attempts, state.n.n_waits
+    s, at = stop_of(state, victim), state.n.n_nodes_used
+    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or i == len(waits):
+        n.too_small = 1
         return
-    if s < 0 or stops[s, AT] <= now:
-        n[UNCLEAR] = 1
+    if s < 0 or stops[s].at <= now:
+        n.unclear = 1
         return
-    first, k = attempts[a, NODES_AT], attempts[a, N_NODES_AT]
+    first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
     k, size = pool.usable_of(
         state.owner, state.down, state.nodes[first : first + k], True, state.nodes[at:]
     )
-    if parameters[LOWEST_HELD] and size:
+    if parameters.lowest_held and size:
         k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])
-    n[N_NODES_USED] += k
-    h, span = -1, written_us(stops[s, DUE] - now + parameters[HOLD_MARGIN], parameters)
+    n.n_nodes_used += k
+    h, span = -1, written_us(stops[s].due - now + parameters.hold_margin, parameters)
     if size:
-        h = hold(state, attempts[a, JOB], at, k, size, span, now)
-    waits[i, WAIT], waits[i, WAIT_HOLD], waits[i, N_HELD] = a, h, size
-    waits[i, WAIT_VICTIM], waits[i, WAIT_UNTIL] = victim, stops[s, AT]
-    waits[i, OVER] = waits[i, SHRINKS] = 0
-    n[N_WAITS] += 1
-    call_at(state, stops[s, AT])
+        h = hold(state, attempts[a].job, at, k, size, span, now)
+    waits[i].attempt, waits[i].hold, waits[i].n_held = a, h, size
+    waits[i].victim, waits[i].until = victim, stops[s].at
+    waits[i].over = waits[i].shrinks = 0
+    n.n_waits += 1
+    call_at(state, stops[s].at)
 
 
 @loop
 def end_wait(state: Any, i: int, later: bool, now: int) -> int:
     """End a wait now or in the second pass. Return the number of the next wait."""
-    waits = state.tables[WAIT_TABLE]
+    waits = state.waits
     if later:
-        waits[i, OVER] = 1
+        waits[i].over = 1
         return i + 1
-    a, h = waits[i, WAIT], waits[i, WAIT_HOLD]
-    state.n[N_WAITS] = remove_row(waits, state.n[N_WAITS], i)
+    a, h = waits[i].attempt, waits[i].hold
+    state.n.n_waits = remove_row(waits, state.n.n_waits, i)
     if h >= 0:
         let_go(state, h, now)
-    requeue(state, True, a, state.attempts[a, END], NOW, FAILED, now)
+    requeue(state, True, a, state.attempts[a].end, NOW, FAILED, now)
     return i
 
 
 @loop
 def end_waits_for(state: Any, victim: int, later: bool, now: int) -> None:
     """End all waits for the stop of a victim."""
-    waits = state.tables[WAIT_TABLE]
+    waits = state.waits
     i = 0
-    while i < state.n[N_WAITS]:
-        if waits[i, WAIT_VICTIM] == victim:
+    while i < state.n.n_waits:
+        if waits[i].victim == victim:
             i = end_wait(state, i, later, now)
         else:
             i += 1
@@ -470,11 +385,11 @@ def end_waits_for(state: Any, victim: int, later: bool, now: int) -> None:
 @loop
 def call_off(state: Any, s: int, why: int, later: bool, now: int) -> None:
     """Cancel a scheduled stop, and end the waits for it."""
-    stops = state.tables[STOP_TABLE]
-    n, victim = state.n, stops[s, STOP]
-    n[N_STOPS] = remove_row(stops, n[N_STOPS], s)
-    state.lists[OFF_AT, n[N_STEALS_OFF]], state.lists[OFF_WHY, n[N_STEALS_OFF]] = now, why
-    n[N_STEALS_OFF] += 1
+    stops = state.stops
+    n, victim = state.n, stops[s].victim
+    n.n_stops = remove_row(stops, n.n_stops, s)
+    state.lists[OFF_AT, n.n_steals_off], state.lists[OFF_WHY, n.n_steals_off] = now, why
+    n.n_steals_off += 1
     end_waits_for(state, victim, later, now)
 
 
@@ -485,30 +400,30 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
     If the cause of a failure is known, stops are cancelled in the order of the failures, and no
     wait is left for the second pass.
     """
-    hit = state.tables[HIT_TABLE]
-    stops = state.tables[STOP_TABLE]
+    hit = state.hits
+    stops = state.stops
     parameters = state.n
     n_cancelled = 0
     for i in range(n_hit):
-        hit[i, CANCELLED] = -1
+        hit[i].cancelled = -1
     for i in range(n_hit if caused else 0):
-        s = stop_of(state, hit[i, HIT])
+        s = stop_of(state, hit[i].attempt)
         if s >= 0:
-            hit[i, CANCELLED] = stops[s, STOP_DECIDED]
+            hit[i].cancelled = stops[s].decided
             n_cancelled += 1
             call_off(state, s, VICTIM_HIT, False, now)
     s = 0
-    while s < state.n[N_STOPS]:
+    while s < state.n.n_stops:
         which = -1
         for i in range(n_hit):
-            if hit[i, HIT] == stops[s, STOP]:
+            if hit[i].attempt == stops[s].victim:
                 which = i
         if which < 0:
             s += 1
             continue
-        hit[which, CANCELLED] = stops[s, STOP_DECIDED]
+        hit[which].cancelled = stops[s].decided
         n_cancelled += 1
-        later = parameters[TWO_PASSES] != 0
+        later = parameters.two_passes != 0
         call_off(state, s, VICTIM_HIT, later, now)
     return n_cancelled
 
@@ -516,17 +431,17 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
 @loop
 def give_up_steals(state: Any, now: int) -> None:
     """Cancel the steals that no longer help, because held nodes of the waiting job failed."""
-    waits = state.tables[WAIT_TABLE]
+    waits = state.waits
     parameters, jobs = state.n, state.jobs
-    n, attempts, later = state.n, state.attempts, parameters[TWO_PASSES] != 0
-    for k in range(n[N_HELD_HIT]):
-        for i in range(n[N_WAITS]):
-            a, victim = waits[i, WAIT], waits[i, WAIT_VICTIM]
-            if attempts[a, JOB] != state.lists[HELD_HIT, k] or attempts[victim, END] >= 0:
+    n, attempts, later = state.n, state.attempts, parameters.two_passes != 0
+    for k in range(n.n_held_hit):
+        for i in range(n.n_waits):
+            a, victim = waits[i].attempt, waits[i].victim
+            if attempts[a].job != state.lists[HELD_HIT, k] or attempts[victim].end >= 0:
                 continue
-            n_held = waits[i, N_HELD]
-            n_lost = jobs[attempts[a, JOB], SIZE] - n_held
-            if n_held > 0 and jobs[attempts[victim, JOB], SIZE] >= n_lost:
+            n_held = waits[i].n_held
+            n_lost = jobs[attempts[a].job].size - n_held
+            if n_held > 0 and jobs[attempts[victim].job].size >= n_lost:
                 continue
             s = stop_of(state, victim)
             if s >= 0:
@@ -534,23 +449,23 @@ def give_up_steals(state: Any, now: int) -> None:
             else:
                 end_wait(state, i, later, now)
             break
-    n[N_HELD_HIT] = 0
+    n.n_held_hit = 0
 
 
 @loop
 def carry_out_due(state: Any, now: int) -> None:
     """Kill the victims whose stops are due, and end the waits for them."""
-    stops = state.tables[STOP_TABLE]
+    stops = state.stops
     parameters = state.n
     s, attempts = 0, state.attempts
-    while s < state.n[N_STOPS]:
-        victim, decided = stops[s, STOP], stops[s, STOP_DECIDED]
-        if attempts[victim, END] >= 0:
-            later = parameters[OTHERS_FIRST] != 0
+    while s < state.n.n_stops:
+        victim, decided = stops[s].victim, stops[s].decided
+        if attempts[victim].end >= 0:
+            later = parameters.others_first != 0
             call_off(state, s, VICTIM_ENDED, later, now)
-        elif stops[s, AT] <= now:
-            state.n[N_STOPS] = remove_row(stops, state.n[N_STOPS], s)
-            kill(state, victim, decided, parameters[TIMING], VICTIM_FIRST, STOLEN, -1)
+        elif stops[s].at <= now:
+            state.n.n_stops = remove_row(stops, state.n.n_stops, s)
+            kill(state, victim, decided, parameters.timing, VICTIM_FIRST, STOLEN, -1)
             end_waits_for(state, victim, False, now)
         else:
             s += 1
@@ -559,14 +474,14 @@ def carry_out_due(state: Any, now: int) -> None:
 @loop
 def second_pass(state: Any, now: int) -> bool:
     """End the waits that are over, and choose held nodes again. Return whether there were any."""
-    waits = state.tables[WAIT_TABLE]
+    waits = state.waits
     i, changed = 0, False
-    while i < state.n[N_WAITS]:
-        if waits[i, OVER]:
+    while i < state.n.n_waits:
+        if waits[i].over:
             changed = True
             i = end_wait(state, i, False, now)
             continue
-        if waits[i, SHRINKS]:
+        if waits[i].shrinks:
             changed = True
             shrink(state, i, now)
         i += 1
@@ -576,45 +491,45 @@ def second_pass(state: Any, now: int) -> bool:
 @loop
 def shrink(state: Any, i: int, now: int) -> None:
     """Replace the held nodes of a wait by equally many of the lowest free nodes."""
-    stops = state.tables[STOP_TABLE]
-    waits = state.tables[WAIT_TABLE]
+    stops = state.stops
+    waits = state.waits
     parameters = state.n
-    n, h, s = state.n, waits[i, WAIT_HOLD], stop_of(state, waits[i, WAIT_VICTIM])
-    waits[i, SHRINKS] = 0
+    n, h, s = state.n, waits[i].hold, stop_of(state, waits[i].victim)
+    waits[i].shrinks = 0
     if h < 0 or s < 0:
         return
-    at, size = n[N_NODES_USED], waits[i, N_HELD]
+    at, size = n.n_nodes_used, waits[i].n_held
     if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0]:
-        n[TOO_SMALL] = 1
+        n.too_small = 1
         return
     let_go(state, h, now)
     span = written_us(planned_end(state.attempts, h) - now, parameters)
     k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])
-    until = now + written_us(stops[s, DUE] - now, parameters)
+    until = now + written_us(stops[s].due - now, parameters)
     if k < 0 or span <= 0 or until <= now:
-        n[UNCLEAR] = 1
+        n.unclear = 1
         return
-    n[N_NODES_USED] += k
-    waits[i, WAIT_HOLD] = hold(state, state.attempts[h, JOB], at, k, size, span, now)
-    stops[s, AT] = waits[i, WAIT_UNTIL] = until
+    n.n_nodes_used += k
+    waits[i].hold = hold(state, state.attempts[h].job, at, k, size, span, now)
+    stops[s].at = waits[i].until = until
     call_at(state, until)
 
 
 @loop
 def acknowledge(state: Any, extended: Any, first: int, last: int, now: int) -> None:
     """End the attempts of these kills. Then queue their remaining work, or begin their waits."""
-    kills = state.tables[KILL_TABLE]
+    kills = state.kills
     for i in range(first, last):
-        a, cause = kills[i, KILL], kills[i, CAUSE_OF]
-        useful = remaining(state, a, kills[i, DECIDED], kills[i, TIMING_OF])[0]
+        a, cause = kills[i].attempt, kills[i].cause
+        useful = remaining(state, a, kills[i].decided, kills[i].timing)[0]
         leave(state, a, now, cause, max(0, useful))
         if cause != STOLEN:
-            state.lists[INTERRUPTIONS, state.attempts[a, JOB]] += 1
+            state.lists[INTERRUPTIONS, state.attempts[a].job] += 1
     for i in range(first, last):
-        a, then = kills[i, KILL], kills[i, THEN]
+        a, then = kills[i].attempt, kills[i].then
         if then:
             requeue(
-                state, extended, a, kills[i, DECIDED], kills[i, TIMING_OF], then, now,
+                state, extended, a, kills[i].decided, kills[i].timing, then, now,
             )  # fmt: skip
         elif extended is not None:
-            begin_wait(state, a, kills[i, VICTIM_OF], now)
+            begin_wait(state, a, kills[i].victim, now)
