@@ -16,8 +16,8 @@ from rebat.core.errors import InputError, RebatError
 from rebat.executors.resources import Resources
 from rebat.executors.table import EXECUTORS
 from rebat.models.failures.renewal import Authors
-from rebat.sim.shared import Shared
-from rebat.sim.simulate import Events
+from rebat.drive.shared import Shared
+from rebat.drive.simulate import Events
 
 
 def square(number: int) -> int:

@@ -16,7 +16,7 @@ from rebat.cli.main import main
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
 from rebat.sim import columns, simulate
-from rebat.sim.eligible import why_not_policy, why_not_workload
+from rebat.drive.eligible import why_not_policy, why_not_workload
 from rebat.workloads.generate import synthetic
 from tests.support.both_ways import Case, play
 
@@ -139,7 +139,7 @@ def test_a_workload_that_is_not_covered() -> None:
 
 def test_the_random_test_can_fail(monkeypatch) -> None:
     """Without the end of the failed attempts, the records differ."""
-    import rebat.sim.outcome as module
+    import rebat.drive.outcome as module
 
     monkeypatch.setattr(module, "CAUSES", (module.CAUSES[2], *module.CAUSES[1:]))
     with pytest.raises(AssertionError):

@@ -12,9 +12,9 @@ from rebat.core.attempts import When
 from rebat.core.units import to_us
 from rebat.models import remaining
 from rebat.models.checkpoint import CheckpointPattern
-from rebat.sim import stops
-from rebat.sim.columns import BY_NAME, BY_PREFIX, JOB, N_COLUMNS, NEXT, NOW, NUMBER, PROACTIVE
-from rebat.sim.queue import text_first
+from rebat.rules import stops
+from rebat.state.tables import BY_NAME, BY_PREFIX, JOB, N_COLUMNS, NEXT, NOW, NUMBER, PROACTIVE
+from rebat.rules.queue import text_first
 
 
 def numbers(rng: random.Random):

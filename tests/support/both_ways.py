@@ -28,9 +28,9 @@ from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult, simulate
-from rebat.sim.choose import ready
-from rebat.sim.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
-from rebat.sim.simulate import Events
+from rebat.drive.choose import ready
+from rebat.drive.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
+from rebat.drive.simulate import Events
 from tests.support.dependent import check_dependent, dependent
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
@@ -257,7 +257,7 @@ class _Lazily:
 def play(seed: int) -> str:
     """Run a case both ways; return what was compared."""
     case = Case(seed)
-    expected, ours = case.run("reference"), case.run("compiled")
+    expected, ours = case.run("reference"), case.run("interpreted")
     if isinstance(ours, str):
         assert "does not cover this run: a run that only the reference can simulate" in ours, ours
         return "stuck" if isinstance(expected, str) else "left to the reference"
@@ -282,7 +282,7 @@ def both(workload: Workload, policy: str, **circumstances: Any) -> RunResult:
     expected = simulate(workload, chosen, **circumstances, how="reference")
     if ready(chosen.point) and not why_not_policy(chosen.point):
         try:
-            ours = simulate(workload, chosen, **circumstances, how="compiled")
+            ours = simulate(workload, chosen, **circumstances, how="interpreted")
         except InputError as error:
             assert "does not cover this run" in str(error)
         else:

@@ -23,7 +23,7 @@ from rebat.policies.formula import formula_of
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.runs.single import RunResult, simulate
-from rebat.sim.simulate import Events
+from rebat.drive.simulate import Events
 from tests.support.both_ways import Case, check_same
 from tests.support.dependent import dependent
 
@@ -154,7 +154,7 @@ def play_engines(seed: int) -> str:
     """Run a case on both engines, and compare the records."""
     case = PartedCase(seed, engines=True)
     try:
-        ours = case.run("compiled")
+        ours = case.run("interpreted")
     except InputError as error:
         assert "does not cover this run" in str(error)
         return "not covered"

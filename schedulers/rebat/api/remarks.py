@@ -15,6 +15,7 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.traits import traits_of
 from rebat.core.units import format_duration, to_s
+from rebat.drive.choose import covers, how_of, ready
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
 from rebat.models.failures.law import Law
@@ -25,7 +26,6 @@ from rebat.policies.presets import Preset
 from rebat.records.judge import MARK, is_finding
 from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
-from rebat.sim.choose import covers, how_of, ready
 from rebat.workloads.batsim_json import NAME, mistakable
 from rebat.workloads.machine import partitions_in_use, stated_partitions
 

@@ -63,9 +63,9 @@ def pybatsim_path() -> None:
 def warm(policies: Sequence[str]) -> None:
     """Compile the loop for policies that it covers, with a notice. Other policies do not need it."""
     from rebat.console.progress import compiling_notice
+    from rebat.drive.choose import PAYS, compile_for
+    from rebat.drive.eligible import why_not_policy
     from rebat.policies.presets import Preset, scheduler
-    from rebat.sim.choose import PAYS, compile_for
-    from rebat.sim.eligible import why_not_policy
 
     chosen = [policy for policy in map(scheduler, policies) if isinstance(policy, Preset)]
     with compiling_notice():
@@ -94,7 +94,7 @@ def warmup(
     """
     from rebat.api.failures import failures
     from rebat.api.run import run
-    from rebat.sim.choose import VARIABLE
+    from rebat.drive.choose import VARIABLE
 
     names = policies or ("baseline",)
     warm(names)

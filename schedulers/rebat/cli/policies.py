@@ -57,7 +57,7 @@ def _list(rows: Sequence[Preset], with_axes: bool) -> None:
 
     If ``with_axes`` is set, also print its axes, and whether the compiled loop covers it.
     """
-    from rebat.sim.eligible import why_not_policy
+    from rebat.drive.eligible import why_not_policy
 
     for row in rows:
         alias = _alias(row)
@@ -77,7 +77,7 @@ def _alias(row: Preset) -> str | None:
 
 
 def _record(row: Preset) -> dict[str, Any]:
-    from rebat.sim.eligible import why_not_policy
+    from rebat.drive.eligible import why_not_policy
 
     return {
         "name": row.name,

@@ -20,7 +20,7 @@ from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 from rebat.core.markup import TableForm
-from rebat.sim.choose import VARIABLE, How
+from rebat.drive.choose import VARIABLE, How
 
 Engine = Annotated[
     How | None,

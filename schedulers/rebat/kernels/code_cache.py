@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 from numba.misc.appdirs import AppDirs
 
 from rebat.kernels.compiling import compiling
 
-FOLDERS = "kernels", "sim"
+FOLDERS = "kernels", "rules", "drive"
 """The folders of the package with compiled functions."""
 
-_COMPILED = re.compile(r"^@(kernel|inlined|step|loop)\b", re.MULTILINE)
+_COMPILED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule)\b", re.MULTILINE)
 _IMPORT = re.compile(r"^from (rebat[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 _CONSTANT = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 
@@ -171,13 +173,53 @@ def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
     return types in compiled.overloads or types in KernelCache(compiled.py_func).signatures()
 
 
-def machine_code(function: Callable[..., Any], **options: Any) -> Any:
-    """Return ``function`` compiled with this cache and the options of ``numba.njit``."""
-    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+def machine_code(function: Callable[..., Any], part: bool = False, **options: Any) -> Any:
+    """Return ``function`` compiled with this cache and the options of ``numba.njit``.
+
+    A ``part`` is only compiled together with a function that calls it.
+    """
+    if part:
+        options["pipeline_class"] = _PartCompiler
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=part, **options)(
+        function
+    )
     if not numba.config.DISABLE_JIT:
-        compiled._cache = KernelCache(function)
+        if not part:
+            compiled._cache = KernelCache(function)
         compiled.get_call_template = _without_literals(compiled.get_call_template)
     return compiled
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """LLVM code that other functions contain. By itself, it is neither optimized nor machine code.
+
+    numba optimizes each function with all that it calls, and makes machine code of it. A part would
+    be optimized again in each of its callers, and in their callers.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: the function that contains the part has an environment."""
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, library: Any, *arguments: Any) -> None:
+        library = library or _Part(target.codegen(), "part")
+        super().__init__(typing, target, library, *arguments)
 
 
 def _without_literals(template: Callable[..., Any]) -> Callable[..., Any]:

@@ -249,3 +249,11 @@ def take_out(
             duration[i - n_removed] = duration[i]
             start[i - n_removed] = start[i]
             serial[i - n_removed] = serial[i]
+
+
+@kernel
+def copy_profile(t: Any, f: Any, n: int, to_t: Any, to_f: Any) -> None:
+    """Copy a profile."""
+    for i in range(n):
+        to_t[i] = t[i]
+        to_f[i] = f[i]

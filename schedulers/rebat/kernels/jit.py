@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compilation of the kernels.
+"""Compilation of kernels and rules.
 
-A kernel is compiled, or loaded from the cache, at its first use. Most commands use few kernels or
-none. A command that uses no kernels does not import numba.
+A *kernel* is a function over arrays. It runs as plain Python until that has taken a third of a
+second, which few runs need, and as machine code from then on. If its machine code is on disk, it
+runs as machine code at once. A command whose kernels are not compiled does not import numba.
 
-Under ``NUMBA_DISABLE_JIT=1`` the kernels are plain Python, and numba is not imported.
+A *rule* is a function over the tables of a simulation. Python interprets it. `machine_code_of`
+compiles it with all rules that it calls, for runs that are long enough.
+
+Under ``NUMBA_DISABLE_JIT=1`` all kernels and rules are plain Python, and numba is not imported.
 """
 
 from __future__ import annotations
@@ -13,16 +17,22 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
+from pathlib import Path
+from time import perf_counter
+from types import FunctionType
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = "NUMBA_DISABLE_JIT"
-"""Environment variable. If its value is 1, the kernels run as plain Python."""
+"""Environment variable. If its value is 1, kernels and rules run as plain Python."""
+
+INTERPRETED_S = 0.3
+"""Time for which a kernel runs as plain Python before it is compiled. Compiling takes longer."""
 
 
 class Kernel:
-    """A function that numba compiles at its first use.
+    """A function that numba compiles when this saves time.
 
     It has the attributes of the compiled function. numba needs one of them, ``_numba_type_``, to
     compile calls of this kernel in other kernels.
@@ -37,9 +47,18 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         update_wrapper(self, function)
         self._function, self._options = function, options
+        self._left_s: float | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.compiled(*arguments)
+        if self._left_s is None:
+            self._left_s = 0.0 if _is_on_disk(self._function) else INTERPRETED_S
+        if self._left_s <= 0:
+            return self.compiled(*arguments)
+        begin = perf_counter()
+        try:
+            return self._function(*arguments)
+        finally:
+            self._left_s -= perf_counter() - begin
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.compiled, name)
@@ -49,7 +68,7 @@ class Kernel:
         """The compiled function. It replaces the kernel in the module of the kernel."""
         from rebat.kernels.code_cache import machine_code
 
-        function = self._function
+        function, self._left_s = self._function, 0.0
         compiled = machine_code(function, **self._options)
         module = vars(sys.modules[function.__module__])
         if module.get(function.__name__) is self:
@@ -57,23 +76,39 @@ class Kernel:
         return compiled
 
 
+def _is_on_disk(function: Any) -> bool:
+    """Return whether machine code of a kernel is in the cache, for whatever arguments."""
+    folder = Path(function.__code__.co_filename).parent / "__pycache__"
+    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
+    if "NUMBA_CACHE_DIR" not in os.environ and os.access(folder, os.W_OK):
+        if not any(file.name.startswith(name) for file in folder.iterdir()):
+            return False  # numba would store it here
+    from rebat.kernels.code_cache import KernelCache
+
+    return bool(KernelCache(function).signatures())
+
+
+def may_compile() -> bool:
+    """Return whether kernels and rules may be compiled."""
+    return os.environ.get(PLAIN) != "1"
+
+
 def is_ready(function: Any, arguments: tuple[Any, ...]) -> bool:
-    """Return whether a kernel is compiled for these arguments, in memory or on disk."""
-    if os.environ.get(PLAIN) == "1" or os.environ.get("REBAT_PLAIN_SIM") == "1":
+    """Return whether a kernel or rule is compiled for these arguments, in memory or on disk."""
+    if not may_compile():
         return True
     from rebat.kernels.code_cache import is_compiled_for
 
-    return is_compiled_for(function, arguments)
+    kernel = machine_code_of(function) if function in _RULES else function
+    return is_compiled_for(kernel, arguments)
 
 
 def _compiled(function: Function, **options: Any) -> Any:
-    if os.environ.get("REBAT_PLAIN_SIM") == "1" and function.__module__.startswith("rebat.sim"):
-        return function
-    return function if os.environ.get(PLAIN) == "1" else Kernel(function, options)
+    return Kernel(function, options) if may_compile() else function
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function to machine code. If ``NUMBA_DISABLE_JIT=1``, keep it as plain Python."""
+    """Declare a kernel."""
     return _compiled(function)
 
 
@@ -96,5 +131,47 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop without reference counts of arrays. The loop must not create an array."""
+    """Declare a kernel without reference counts of arrays. It must not create an array."""
     return _compiled(function, _nrt=False)
+
+
+_RULES: dict[Any, dict[str, Any]] = {}
+_MACHINE_CODE: dict[Any, Any] = {}
+
+
+def whole_rule(function: Function) -> Function:
+    """Declare a rule that Python calls as machine code, with all rules that it calls."""
+    _RULES[function] = {"_nrt": False}
+    return function
+
+
+def rule(function: Function) -> Function:
+    """Declare a rule, which must not create an array. It remains a plain function."""
+    _RULES[function] = {"_nrt": False, "part": True}
+    return function
+
+
+def inlined_rule(function: Function) -> Function:
+    """Declare a small rule. Compiled, it is inlined into its callers."""
+    _RULES[function] = {"_nrt": False, "part": True, "forceinline": True}
+    return function
+
+
+def machine_code_of(function: Any) -> Any:
+    """Return a rule as a kernel, which calls the rules that it uses as kernels too.
+
+    It is compiled at its first use. Under ``NUMBA_DISABLE_JIT=1``, it is the rule itself.
+    """
+    if not may_compile():
+        return function
+    if function not in _MACHINE_CODE:
+        names = dict(function.__globals__)
+        copied = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+        copied.__qualname__, copied.__doc__ = function.__qualname__, function.__doc__
+        _MACHINE_CODE[function] = made = Kernel(copied, _RULES[function])
+        made._left_s = 0.0
+        for name in function.__code__.co_names:
+            called = names.get(name)
+            if isinstance(called, FunctionType) and called in _RULES:
+                names[name] = machine_code_of(called)
+    return _MACHINE_CODE[function]

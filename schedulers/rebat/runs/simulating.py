@@ -13,6 +13,8 @@ import msgspec
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Workload
+from rebat.drive.choose import compile_for, covers, threads_pay
+from rebat.drive.shared import Shared
 from rebat.models.failures.laws import reads_files
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
@@ -33,8 +35,6 @@ from rebat.runs.unit import (
     key_of,
     scheduler_of,
 )
-from rebat.sim.choose import compile_for, covers, threads_pay
-from rebat.sim.shared import Shared
 from rebat.workloads.load import load_workload
 
 NAME = "simulation"

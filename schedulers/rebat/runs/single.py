@@ -21,6 +21,9 @@ from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
+from rebat.drive.choose import compiled_outcome, how_of
+from rebat.drive.outcome import Outcome
+from rebat.drive.simulate import events_of
 from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EndedJob
 from rebat.models.failures.events import GenericEvent, MachineEvent
@@ -55,9 +58,6 @@ from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecord, PlanRecorder
 from rebat.session.session import Session
-from rebat.sim.choose import compiled_outcome, how_of
-from rebat.sim.outcome import Outcome
-from rebat.sim.simulate import events_of
 
 RUN_FILES = (
     "jobs.csv",

@@ -13,19 +13,10 @@ import numpy as np
 from rebat.core.dependencies import KINDS, array_limit, conditions_of
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
-from rebat.kernels.jit import inlined, loop
-from rebat.sim.columns import (
-    DEPENDENCY,
-    ENTERED,
-    NOT_OK,
-    OK,
-    STARTED,
-    Block,
-    JobArray,
-    Links,
-    no_links,
-)
-from rebat.sim.waits import reject
+from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.waits import reject
+from rebat.state import codes
+from rebat.state.tables import Block, JobArray, Links, no_links
 
 AFTER, AFTER_OK, AFTER_NOT_OK = range(3)
 assert [*KINDS][:3] == ["after", "afterok", "afternotok"]
@@ -43,13 +34,13 @@ def links_of(jobs: Jobs, order: Any) -> Links:
     arrays = [str(extra.get("array") or "") for extra in jobs.extra_fields]
     if not any(dependencies) and not any(arrays):
         return no_links()
-    codes = jobs.extra_codes[order].tolist()
+    kinds_of_jobs = jobs.extra_codes[order].tolist()
     places = {jobs.ids[row]: j for j, row in enumerate(order.tolist())}
-    kinds, n = [*KINDS], len(codes)
+    kinds, n = [*KINDS], len(kinds_of_jobs)
     blocks = np.zeros(n, dtype=Block.dtype)
     conditions: list[tuple[int, int]] = []
     names: dict[str, int] = {}
-    for j, code in enumerate(codes):
+    for j, code in enumerate(kinds_of_jobs):
         blocks["condition"][j] = first = len(conditions)
         for kind, name in conditions_of(dependencies[code]):
             if name not in places:
@@ -72,7 +63,7 @@ def links_of(jobs: Jobs, order: Any) -> Links:
     return Links(blocks, table, owners[by_job], of_arrays, tasks)
 
 
-@inlined
+@inlined_rule
 def is_blocked(state: Any, j: int, a: int) -> bool:
     """Return whether a submitted job has conditions or an array. If so, note its attempt."""
     n, blocks = state.n, state.blocks
@@ -85,7 +76,7 @@ def is_blocked(state: Any, j: int, a: int) -> bool:
     return True
 
 
-@inlined
+@inlined_rule
 def touch(state: Any, k: int) -> None:
     """Note that a place in an array may be free, or that a task is ready."""
     if not state.arrays[k].was_listed:
@@ -94,17 +85,17 @@ def touch(state: Any, k: int) -> None:
         state.n.n_touched += 1
 
 
-@loop
+@rule
 def holds(kind: int, progress: int) -> bool:
     """Return whether a condition on a job with this progress holds."""
-    if progress < NOT_OK:
-        return kind == AFTER and progress == STARTED
+    if progress < codes.NOT_OK:
+        return kind == AFTER and progress == codes.STARTED
     if kind in (AFTER_OK, AFTER_NOT_OK):
-        return (progress == OK) == (kind == AFTER_OK)
+        return (progress == codes.OK) == (kind == AFTER_OK)
     return True
 
 
-@loop
+@rule
 def examine(state: Any, j: int, now: int) -> bool:
     """Update a blocked job. Return whether it is rejected, or enters the queue."""
     n, blocks = state.n, state.blocks
@@ -117,10 +108,10 @@ def examine(state: Any, j: int, now: int) -> bool:
         if holds(state.conditions[c, 0], progress):
             continue
         n_left += 1
-        if progress >= NOT_OK:
+        if progress >= codes.NOT_OK:
             blocks[j].is_open, blocks[j].why_never, blocks[j].array = 0, c, 0
             n.n_blocked -= 1
-            reject(state, blocks[j].attempt - 1, DEPENDENCY)
+            reject(state, blocks[j].attempt - 1, codes.DEPENDENCY)
             return True
     if n_left:
         return False
@@ -133,20 +124,20 @@ def examine(state: Any, j: int, now: int) -> bool:
     return True
 
 
-@loop
+@rule
 def enter(state: Any, a: int, now: int) -> None:
     """Queue a released job. Arrivals are in the order of their submission, before resubmissions."""
-    n, entered, attempts = state.n, state.lists[ENTERED], state.attempts
+    n, lists, attempts = state.n, state.lists, state.attempts
     at = n.n_entered
-    while at > 0 and (attempts[entered[at - 1]].number > 0 or entered[at - 1] > a):
-        entered[at] = entered[at - 1]
+    while at > 0 and (attempts[lists[at - 1].entered].number > 0 or lists[at - 1].entered > a):
+        lists[at].entered = lists[at - 1].entered
         at -= 1
-    entered[at], attempts[a].queued = a, now
+    lists[at].entered, attempts[a].queued = a, now
     n.n_entered += 1
     n.n_blocked -= 1
 
 
-@loop
+@rule
 def release(state: Any, now: int) -> bool:
     """Queue the jobs whose conditions hold, and reject those whose conditions can never hold.
 
@@ -159,7 +150,7 @@ def release(state: Any, now: int) -> bool:
         n.round += 1
         for i in range(begin, end):
             j = blocks[i].progressed
-            if blocks[j].progress >= NOT_OK and blocks[j].array:
+            if blocks[j].progress >= codes.NOT_OK and blocks[j].array:
                 arrays[blocks[j].array - 1].active -= 1
                 touch(state, blocks[j].array - 1)
                 blocks[j].array = 0

@@ -20,6 +20,22 @@ from rebat.core.node_events import NodeEvents
 from rebat.core.table import Ragged
 from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
+from rebat.drive.eligible import (
+    CRITERIA,
+    DIALECT,
+    ORDERS,
+    PREDICT,
+    RELEASES,
+    TIES,
+    TIMINGS,
+    VICTIM_RULES,
+    why_not_workload,
+)
+from rebat.drive.embedded import run
+from rebat.drive.outcome import Outcome, outcome_of
+from rebat.drive.parts import Uncovered, machine_of
+from rebat.drive.shared import Shared
+from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
@@ -37,24 +53,9 @@ from rebat.policies.planning.list_scheduling import (
 from rebat.policies.planning.predictions import millionths_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.sim import columns
-from rebat.sim.by_value import arrays_of
-from rebat.sim.eligible import (
-    CRITERIA,
-    DIALECT,
-    ORDERS,
-    PREDICT,
-    RELEASES,
-    TIES,
-    TIMINGS,
-    VICTIM_RULES,
-    why_not_workload,
-)
-from rebat.sim.links import links_of
-from rebat.sim.loop import run
-from rebat.sim.outcome import Outcome, outcome_of
-from rebat.sim.parts import Uncovered, machine_of
-from rebat.sim.shared import Shared
+from rebat.rules.by_value import arrays_of
+from rebat.rules.links import links_of
+from rebat.state import codes, tables
 
 Ints = npt.NDArray[np.int64]
 
@@ -201,12 +202,15 @@ def simulate(
     *,
     n_nodes: int,
     max_attempts: int,
+    compiled: bool,
     on_progress: OnProgress | None = None,
 ) -> Outcome:
-    """Run the loop.
+    """Simulate a run.
 
     Parameters
     ----------
+    compiled : bool
+        Whether the rules run as machine code.
     on_progress : callable, optional
         Called with a time (us), the number of ended attempts so far, and their total number.
 
@@ -225,7 +229,7 @@ def simulate(
     parameters.parted = bool(machine.partitions)
     parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters)
-    if parameters.order == columns.BY_ID or parameters.tie == columns.BY_TEXT:
+    if parameters.order == codes.BY_ID or parameters.tie == codes.BY_TEXT:
         table = table.copy()
         table["by_name"], table["by_prefix"] = ranks_of(jobs).T
     if parameters.six_digits:
@@ -234,47 +238,46 @@ def simulate(
     until_us = int((table["submit"] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
-    factor, room = 1, None
+    play, factor, room = machine_code_of(run) if compiled else run, 1, None
+
+    def new_room() -> tables.Room:
+        return tables.room_for(
+            table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula,
+            compiled,
+        )  # fmt: skip
+
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         if room is None:
-            room = columns.room_for(
-                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula
-            )
-            plan = columns.table_for(parameters, factor)
+            room, plan = new_room(), tables.table_for(parameters, factor)
         room.state.n.drawn = not complete
         lines.append(machine.numbered(nodes))
-        if not columns.COMPILED:
+        if not compiled:
             lines = [each.tolist() for each in lines]
-        outcome = run(*lines, room, plan, extended(parameters))
-        if outcome == columns.DONE:
+        outcome = play(*lines, room, plan, extended(parameters))
+        if outcome == codes.DONE:
             break
-        if outcome == columns.REFERENCE:
+        if outcome == codes.REFERENCE:
             raise Uncovered("a run that only the reference can simulate")
-        if outcome == columns.MORE_EVENTS:
+        if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
             continue
         factor *= 2
-        if outcome == columns.LARGER_ROOM and plan is None:
-            larger = columns.room_for(
-                table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula
-            )
-            room = columns.grown(room, larger)
+        if outcome == codes.LARGER_ROOM and plan is None:
+            room = tables.grown(room, new_room())
         else:
             room = None
-    return outcome_of(jobs, events, machine, machine.restore(columns.finished(room)), on_progress)
+    return outcome_of(jobs, events, machine, machine.restore(tables.finished(room)), on_progress)
 
 
-def check_numbers(table: Ints, parameters: columns.Numbers) -> None:
+def check_numbers(table: Ints, parameters: tables.Numbers) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
-    judges_flows = (
-        parameters.stealing and parameters.criterion == columns.SMALLER_FLOW
-    )
+    judges_flows = parameters.stealing and parameters.criterion == codes.SMALLER_FLOW
     if judges_flows and (table["wall"] >= FOREVER_US).any():
         raise Uncovered("criterion=smaller-flow with jobs without walltimes")
-    if parameters.order in (columns.LARGEST_AREA, columns.SMALLEST_AREA):
-        lengths = np.minimum(table["wall"], columns.LONGEST_US).astype(float)
+    if parameters.order in (codes.LARGEST_AREA, codes.SMALLEST_AREA):
+        lengths = np.minimum(table["wall"], codes.LONGEST_US).astype(float)
         if ((lengths + 1e12) * table["size"]).max(initial=0.0) > 2.0**62:
             raise Uncovered("areas that do not fit in 64 bits")
 
@@ -312,27 +315,23 @@ def with_periods_as_forwarded(table: Ints, profiles: Ints) -> tuple[Ints, Ints]:
     return table, profiles
 
 
-def extended(parameters: columns.Numbers) -> bool | None:
+def extended(parameters: tables.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
-    return (
-        True
-        if parameters.timing != columns.NOW or parameters.six_digits
-        else None
-    )
+    return True if parameters.timing != codes.NOW or parameters.six_digits else None
 
 
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
-    jobs = np.zeros(0, dtype=columns.Job.dtype)
-    profiles = np.zeros(0, dtype=columns.Profile.dtype)
-    parts, links = columns.parts_for([1]), columns.no_links()
+    jobs = np.zeros(0, dtype=tables.Job.dtype)
+    profiles = np.zeros(0, dtype=tables.Profile.dtype)
+    parts, links = tables.parts_for([1]), tables.no_links()
     formula = arrays_of(None, 1)
-    room = columns.room_for(jobs, profiles, parameters, 0, 1, parts, links, formula)
+    room = tables.room_for(jobs, profiles, parameters, 0, 1, parts, links, formula, True)
     return (
         *Events([]).columns(0, 1)[0],
         room,
-        columns.table_for(parameters, 1),
+        tables.table_for(parameters, 1),
         extended(parameters),
     )
 
@@ -389,7 +388,7 @@ class Submissions:
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
         patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
-        self.table_of_profiles = np.zeros(len(profiles), dtype=columns.Profile.dtype)
+        self.table_of_profiles = np.zeros(len(profiles), dtype=tables.Profile.dtype)
         self.table_of_profiles["delay"] = delays_us_of(profiles)
         self.table_of_profiles["ret"] = [int(profile.get("ret", 0)) for profile in profiles]
         for name, values in zip(PATTERN, patterns.reshape(-1, 6)[self.kind_of].T, strict=True):
@@ -399,7 +398,7 @@ class Submissions:
         numbers = {"": 0}
         users = [numbers.setdefault(each.user, len(numbers)) for each in traits]
         walls_us = jobs.walltime_us
-        self.table = table = np.zeros(len(order), dtype=columns.Job.dtype)
+        self.table = table = np.zeros(len(order), dtype=tables.Job.dtype)
         table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
         table["wall"] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
         table["profile"] = self.profiles
@@ -420,14 +419,14 @@ class Submissions:
         )  # fmt: skip
 
 
-def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> columns.Numbers:
+def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbers:
     """Return the parameters of the loop."""
     planning, dialect = point.planning, point.dialect
-    parameters = columns.Numbers()
+    parameters = tables.Numbers()
     parameters.fifo = isinstance(planning, FifoOptions)
     if isinstance(planning, ListOptions):
         depth = depth_of(planning.depth)
-        parameters.depth = columns.ALL if depth == ALL else depth
+        parameters.depth = codes.ALL if depth == ALL else depth
         parameters.first_only = planning.reserve == "first"
         parameters.timed = planning.walltimes == "required"
         parameters.named = isinstance(point.placement, NamedOptions)
@@ -441,10 +440,10 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> columns.Numb
         ):
             setattr(parameters, column, int(upkeep[change]))
         parameters.millionths = millionths_of(planning.predict)
-        parameters.predict = PREDICT.get(str(planning.predict), columns.PART_OF_WALLTIME)
+        parameters.predict = PREDICT.get(str(planning.predict), codes.PART_OF_WALLTIME)
     parameters.margin = planning.margin_us
     formula = point.common.formula
-    parameters.order = columns.BY_VALUE if formula else ORDERS[point.common.order]
+    parameters.order = codes.BY_VALUE if formula else ORDERS[point.common.order]
     parameters.varies = formula is not None and formula.varies
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes

@@ -9,9 +9,9 @@ import numpy as np
 
 from rebat.kernels import formula as kernel
 from rebat.kernels.formula import evaluate
-from rebat.kernels.jit import loop
+from rebat.kernels.jit import rule
 from rebat.policies.formula import COLUMNS, Formula
-from rebat.sim.queue import planned
+from rebat.rules.queue import planned
 
 AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
     [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted")
@@ -34,7 +34,7 @@ def arrays_of(formula: Formula | None, n_nodes: int) -> tuple[Any, Any]:
     return operations, arguments
 
 
-@loop
+@rule
 def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) -> None:
     """Compute the value of each of the first ``n`` attempts of a list."""
     attempts, jobs, table = state.attempts, state.jobs, room.table
@@ -50,7 +50,7 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
     evaluate(room.operations, room.arguments, table, n, room.stack, value)
 
 
-@loop
+@rule
 def precedes(attempts: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
     """Return whether attempt ``a`` is before ``b`` in the queue."""
     if attempts[a].priority != attempts[b].priority:
@@ -62,7 +62,7 @@ def precedes(attempts: Any, a: int, value_a: float, b: int, value_b: float) -> b
     return a < b
 
 
-@loop
+@rule
 def place_by_value(attempts: Any, queue: Any, values: Any, n: int, a: int, value: float) -> int:
     """Return the position of an attempt with a value in the queue."""
     low, high = 0, n
@@ -75,7 +75,7 @@ def place_by_value(attempts: Any, queue: Any, values: Any, n: int, a: int, value
     return low
 
 
-@loop
+@rule
 def sort_by_value(
     attempts: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int
 ) -> bool:

@@ -8,35 +8,35 @@ from typing import Any
 import numpy as np
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels.jit import inlined, loop
+from rebat.kernels.jit import inlined_rule, rule
 from rebat.policies.planning.predictions import MILLION, STEPS_US
-from rebat.sim.columns import ACTUAL, ENDED_LAST, OF_RECENT, OF_WALLTIME
-from rebat.sim.queue import planned
+from rebat.rules.queue import planned
+from rebat.state import codes
 
 STEPS = np.array(STEPS_US)
 
 
-@loop
+@rule
 def note_run(state: Any, a: int, now: int) -> None:
     """Add an attempt that ended to those of its user, in the order of their ends and serials."""
     attempts, user = state.attempts, state.jobs[state.attempts[a].job].user
     if user == 0:
         return
-    after, before = -1, state.lists[ENDED_LAST, user] - 1
+    after, before = -1, state.lists[user].ended_last - 1
     while before > a and attempts[before].end == now:
         after, before = before, attempts[before].ended_before - 1
     attempts[a].ended_before = before + 1
     if after < 0:
-        state.lists[ENDED_LAST, user] = a + 1
+        state.lists[user].ended_last = a + 1
     else:
         attempts[after].ended_before = a + 1
 
 
-@loop
+@rule
 def recent_mean(state: Any, a: int) -> int:
     """Return the mean of the last two run times of the user, or the walltime."""
     attempts, user = state.attempts, state.jobs[state.attempts[a].job].user
-    last = state.lists[ENDED_LAST, user] - 1
+    last = state.lists[user].ended_last - 1
     while last >= 0 and attempts[last].end >= attempts[a].queued:
         last = attempts[last].ended_before - 1
     other = attempts[last].ended_before - 1 if last >= 0 else -1
@@ -47,15 +47,15 @@ def recent_mean(state: Any, a: int) -> int:
     ) // 2
 
 
-@inlined
+@inlined_rule
 def predicted(state: Any, a: int) -> int:
     """Return the predicted run time of an attempt that enters the queue."""
     predict, wall, length = state.n.predict, state.attempts[a].wall, state.attempts[a].wall
-    if predict == OF_WALLTIME:
+    if predict == codes.OF_WALLTIME:
         return wall
-    if predict == OF_RECENT:
+    if predict == codes.OF_RECENT:
         length = recent_mean(state, a)
-    elif predict == ACTUAL:
+    elif predict == codes.ACTUAL:
         length = state.attempts[a].delay
     elif wall < FOREVER_US:
         # without a product that exceeds 64 bits
@@ -64,7 +64,7 @@ def predicted(state: Any, a: int) -> int:
     return max(1, min(length, wall))
 
 
-@loop
+@rule
 def later_end(attempts: Any, a: int, margin: int, now: int) -> int:
     """Return the next planned end of an attempt, or of held nodes, that did not end in time."""
     start, wall = attempts[a].start, attempts[a].wall

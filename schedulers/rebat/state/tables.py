@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrays of the compiled loop: columns, parameters, counters, codes, and the room for them."""
+"""The tables of a simulation: jobs, attempts, nodes, stops and plans, with named fields."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,108 +14,11 @@ from rebat.kernels.blocks import BlockTable, empty_table
 from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
 from rebat.policies.formula import COLUMNS
-
-HOLD = -1
-WAITS = 0
-
-# Lists of attempts: in the order of their ends; that enter the queue, leave their nodes, or are new
-# holds since the last plan; that victim rules spare.
-RECORDS, ENTERED, LEFT, NEW_HOLDS, SPARED = range(5)
-# Other lists: jobs that wait and lost held nodes; times of failures that hit attempts, and free
-# nodes then; jobs given up; interruptions of each job; times of steals; times and reasons of
-# cancelled steals; the attempt of each user that ended last (its number plus 1).
-HELD_HIT, HITS_AT, HITS_FREE, GIVEN_UP_JOBS, INTERRUPTIONS, STEALS_AT, OFF_AT, OFF_WHY = range(
-    5, 13
-)
-ENDED_LAST, N_LISTS = 13, 14
-
-FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
-"""Queue orders with ties by serial (BY_ID: by id)."""
-LONGEST_TIME, SHORTEST_TIME, MOST_NODES, FEWEST, LARGEST_AREA, SMALLEST_AREA = range(6, 12)
-LARGE_FIRST = 12
-"""Queue orders with ties by job (`rebat.policies.queue_order`)."""
-BY_VALUE = 13
-"""Queue order by formula, with ties by entry into the queue."""
-
-FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
-"""Victim rules."""
-
-FEWER_NODES, LATER_RELEASE, SMALLER_FLOW = range(3)
-"""Criteria of steals."""
-
-OF_JOB, OF_ATTEMPT = range(2)
-"""Releases: that of the job, or that of the attempt."""
-
-BY_RELEASE, BY_START, BY_TEXT = range(3)
-"""Ties between victims."""
-
-NOW, PROACTIVE, NEXT = range(3)
-"""Timings of stops."""
-
-OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
-"""Predictions of run times."""
-
-COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DEPENDENCY = range(8)
-"""Causes of the end of an attempt."""
-
-STARTED, NOT_OK, OK = range(1, 4)
-"""Progress of a job: it has started, or it has ended. 0: it has not started."""
-
-VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
-"""Reasons why a steal is cancelled."""
-
-DONE, MORE_EVENTS, LARGER_ROOM, MORE_ROOM, REFERENCE = range(5)
-"""Outcomes: complete; the simulation goes on with more events, or with the same arrays in a larger
-size (`grown`); it starts again with larger arrays; the reference must simulate."""
+from rebat.state import codes
+from rebat.state.rows import array_of, new_rows, row, rows_of
 
 SPARE, POINTS = 256, 16384
 """Initial numbers of spare rows of attempts, and of points of a plan."""
-
-ALL = -1
-APPEND, COMPRESS, REBUILD = 1, 2, 3
-REGULAR, VICTIM_FIRST, FAILED = 1, 2, 3
-LONGEST_US = 2**60
-FREE = pool.FREE
-
-
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1" and os.environ.get("REBAT_PLAIN_SIM") != "1"
-"""Whether the loop is compiled. Then tables are structured arrays, otherwise lists of objects."""
-
-
-def row(declared: Any) -> Any:
-    """Make a class with slots, and the type of such rows in an array, from its annotations."""
-    names = (*declared.__annotations__,)
-    arguments = ", ".join(f"{name}=0" for name in names)
-    body = "".join(f"    self.{name} = {name}\n" for name in names)
-    made: dict[str, Any] = {}
-    exec(f"def __init__(self, {arguments}):\n{body}", made)
-    fields = {"__slots__": names, "__init__": made["__init__"], "__doc__": declared.__doc__}
-    kind = type(declared.__name__, (), fields)
-    kind.dtype = np.dtype([(name, np.int64) for name in names])  # type: ignore[attr-defined]
-    kind.values = attrgetter(*names)  # type: ignore[attr-defined]
-    return kind
-
-
-def rows_of(kind: Any, array: Any) -> Any:
-    """Return the rows of a structured array for the loop: the array, or objects."""
-    return array if COMPILED else [kind(*values) for values in array.tolist()]
-
-
-def new_rows(kind: Any, n: int) -> Any:
-    """Return ``n`` rows of zeros for the loop."""
-    return np.zeros(n, dtype=kind.dtype) if COMPILED else [kind() for _ in range(n)]
-
-
-def new_tables(kind: Any, n_tables: int, n: int) -> Any:
-    """Return tables of ``n`` rows of zeros for the loop."""
-    if COMPILED:
-        return np.zeros((n_tables, n), dtype=kind.dtype)
-    return [new_rows(kind, n) for _ in range(n_tables)]
-
-
-def array_of(kind: Any, rows: Any) -> Any:
-    """Return the structured array of rows."""
-    return rows if COMPILED else np.array([*map(kind.values, rows)], dtype=kind.dtype)
 
 
 @row
@@ -125,7 +26,8 @@ class Attempt:
     """An attempt of a job. Held nodes are rows too, because they have serials of attempts.
 
     ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before`` the
-    attempt of the same user that ended before (its number plus 1). Fields that begin with ``own``:
+    attempt of the same user that ended before (its number plus 1), ``place`` the place among the running
+    attempts. Fields that begin with ``own``:
     the checkpoints, if the numbers of resubmissions are rounded. The last four fields are those of
     held nodes: the record, the nodes that the plan knows, and the number of nodes."""
 
@@ -150,6 +52,7 @@ class Attempt:
     failure: int
     predicted: int
     ended_before: int
+    place: int
     own_period: int
     own_cost: int
     own_restart: int
@@ -175,6 +78,7 @@ class Job:
     user: int
     by_name: int
     by_prefix: int
+    interruptions: int
 
 
 @row
@@ -259,6 +163,42 @@ class Wait:
     until: int
     over: int
     shrinks: int
+    decided: int
+
+
+@row
+class Decision:
+    """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and last plus 1)."""
+
+    what: int
+    subject: int
+    up_to: int
+
+
+@row
+class Lists:
+    """The i-th entry of each list.
+
+    Attempts in the order of their ends; attempts that enter the queue, leave their nodes, or are new
+    holds since the last plan; running attempts; attempts that victim rules spare, or held sets that are
+    hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free nodes then;
+    jobs given up; times of steals; times and reasons of cancelled steals; the attempt of user i that
+    ended last (its number plus 1)."""
+
+    record: int
+    entered: int
+    left: int
+    new_hold: int
+    running: int
+    spared: int
+    held_hit: int
+    hit_at: int
+    free_at_hit: int
+    given_up: int
+    steal_at: int
+    off_at: int
+    off_why: int
+    ended_last: int
 
 
 @row
@@ -274,7 +214,7 @@ class HoldRecord:
 
 @row
 class Block:
-    """A job with dependencies or an array, see `rebat.sim.links`."""
+    """A job with dependencies or an array, see `rebat.rules.links`."""
 
     condition: int
     n_conditions: int
@@ -293,7 +233,7 @@ class Block:
 
 @row
 class JobArray:
-    """An array of jobs, see `rebat.sim.links`."""
+    """An array of jobs, see `rebat.rules.links`."""
 
     limit: int
     active: int
@@ -385,6 +325,15 @@ class Numbers:
     n_progressed: int
     n_touched: int
     round: int
+    n_out: int
+    n_hit: int
+    n_failed_now: int
+    may_plan: int
+    n_first_kills: int
+    next_job: int
+    next_line: int
+    job_sequence: int
+    line_sequence: int
 
 
 class Links(NamedTuple):
@@ -431,9 +380,9 @@ class State(NamedTuple):
     owner, down, free : arrays
         State of the nodes: the tag of the holder, whether the node is down, and the free nodes of
         each block.
-    lists : int64 array, shape (N_LISTS, 2 k)
+    lists : rows of Lists
     hits, kills, stops, waits, hold_records : rows
-    calls : int64 array, shape (few, 3)
+    calls : rows of Entry
         Heap of the times at which stops are due.
     parts : rows of Part
         Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
@@ -441,6 +390,7 @@ class State(NamedTuple):
         The partition of each block.
     blocks, conditions, dependents, arrays, tasks : int64 arrays
         See `Links`.
+    out : rows of Decision
     """
 
     n: Any
@@ -465,6 +415,7 @@ class State(NamedTuple):
     dependents: Any
     arrays: Any
     tasks: Any
+    out: Any
 
 
 class Room(NamedTuple):
@@ -492,8 +443,6 @@ class Room(NamedTuple):
         Profiles of the free nodes of each partition: without and with reservations.
     scratch : int64 array
         Space for a profile in blocks.
-    saved : int64 array
-        Variables of the loop with which a simulation goes on.
     """
 
     state: State
@@ -518,17 +467,6 @@ class Room(NamedTuple):
     plan_t: Any
     plan_f: Any
     scratch: Any
-    saved: Any
-
-    @property
-    def records(self) -> Any:
-        """The attempts in the order in which they ended."""
-        return self.state.lists[RECORDS]
-
-    @property
-    def hits(self) -> Any:
-        """Times at which failures hit attempts, and the number of free nodes then."""
-        return self.state.lists[HITS_AT : HITS_FREE + 1].T
 
 
 def table_for(parameters: Any, factor: int) -> BlockTable | None:
@@ -563,6 +501,7 @@ def room_for(
     parts: Any,
     links: Links,
     formula: tuple[Any, Any],
+    compiled: bool,
 ) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
@@ -573,7 +512,7 @@ def room_for(
     n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, 1024 * factor
     n_parts, n_free = len(parts), int(parts["n_free"].sum())
     k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
-    if not COMPILED:  # rows are objects, so begin with few of them
+    if not compiled:  # rows are objects, so begin with few of them
         k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, 64 * factor
     queued = int(np.bincount(jobs["part"], minlength=1).max()) + 1
 
@@ -587,37 +526,40 @@ def room_for(
     for first, end in parts[["first_node", "end_node"]].tolist():
         down[first:end] = False
     state = State(
-        n=numbers_of(parameters),
-        jobs=rows_of(Job, jobs),
-        profiles=rows_of(Profile, profiles),
-        attempts=new_rows(Attempt, k),
+        n=numbers_of(parameters, compiled),
+        jobs=rows_of(Job, jobs, compiled),
+        profiles=rows_of(Profile, profiles, compiled),
+        attempts=new_rows(Attempt, k, compiled),
         nodes=np.zeros((16 * k + 2 * n_nodes, 2), dtype=np.int32),
-        owner=np.full(n_nodes, FREE, dtype=np.int32),
+        owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
         free=np.bincount(block_of, ~down).astype(np.int64),
-        lists=ints(N_LISTS, 2 * k),
-        hits=new_rows(Hit, 8 * few),
-        kills=new_rows(Kill, 8 * few),
-        stops=new_rows(Stop, 8 * few),
-        waits=new_rows(Wait, 8 * few),
-        hold_records=new_rows(HoldRecord, 8 * few),
-        calls=new_rows(Entry, 8 * few),
-        parts=rows_of(Part, parts.copy()),
+        lists=new_rows(Lists, k, compiled),
+        hits=new_rows(Hit, 8 * few, compiled),
+        kills=new_rows(Kill, 8 * few, compiled),
+        stops=new_rows(Stop, 8 * few, compiled),
+        waits=new_rows(Wait, 8 * few, compiled),
+        hold_records=new_rows(HoldRecord, 8 * few, compiled),
+        calls=new_rows(Entry, 8 * few, compiled),
+        parts=rows_of(Part, parts, compiled),
         home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
-        blocks=rows_of(Block, links.blocks.copy()),
+        blocks=rows_of(Block, links.blocks, compiled),
         conditions=links.conditions,
         dependents=links.dependents,
-        arrays=rows_of(JobArray, links.arrays.copy()),
+        arrays=rows_of(JobArray, links.arrays, compiled),
         tasks=links.tasks,
+        out=new_rows(Decision, 2 * n_jobs + 8 * few, compiled),
     )
-    state.n.n_free, state.n.unfinished, state.n.sequence = n_free, n_jobs, 2
+    state.n.n_free, state.n.unfinished = n_free, n_jobs
+    state.n.sequence = state.n.line_sequence = 2
+    state.n.job_sequence = 1
     room = Room(
         state,
-        ends=new_rows(Entry, k),
+        ends=new_rows(Entry, k, compiled),
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
-        holds=new_tables(Entry, n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor),
+        holds=_tables(n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor, compiled),
         overdue=ints(n_parts, queued, 2),
         size=ints(n_parts, queued),
         duration=ints(n_parts, queued),
@@ -634,10 +576,16 @@ def room_for(
         plan_t=ints(n_parts, m),
         plan_f=ints(n_parts, m),
         scratch=ints(scratch_needed(m)),
-        saved=np.array([0, 0, 1, 2], dtype=np.int64),
     )
     room.base_f[:, 0] = room.plan_f[:, 0] = parts["n_free"]
     return room
+
+
+def _tables(n_tables: int, n: int, compiled: bool) -> Any:
+    """Return heaps of ``n`` entries."""
+    if compiled:
+        return np.zeros((n_tables, n), dtype=Entry.dtype)  # type: ignore[attr-defined]
+    return [new_rows(Entry, n, compiled) for _ in range(n_tables)]
 
 
 def grown(room: Room, larger: Room) -> Room:
@@ -658,9 +606,9 @@ def grown(room: Room, larger: Room) -> Room:
     return larger
 
 
-def numbers_of(parameters: Any) -> Any:
+def numbers_of(parameters: Any, compiled: bool) -> Any:
     """Return the parameters and counters for the loop."""
-    if not COMPILED:
+    if not compiled:
         return Numbers(*Numbers.values(parameters))
     array = np.zeros(1, dtype=(np.record, Numbers.dtype)).view(np.recarray)
     array[0] = Numbers.values(parameters)
@@ -672,8 +620,9 @@ def finished(room: Room) -> Room:
     state = room.state
     return room._replace(
         state=state._replace(
-            n=Numbers(*state.n.item()) if COMPILED else state.n,
+            n=Numbers(*state.n.item()) if isinstance(state.n, np.record) else state.n,
             attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
+            lists=array_of(Lists, state.lists),
             hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),
             blocks=array_of(Block, state.blocks),
         )

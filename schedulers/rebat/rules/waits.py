@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the compiled loop: ends of attempts, resubmissions, held nodes, and waits for victims.
+"""Rules: decisions, ends of attempts, resubmissions, held nodes, and waits for victims.
 
-They reproduce `rebat.session.transactions`. A rule that needs more room sets the counter TOO_SMALL.
-One that meets a case that only the reference decides sets UNCLEAR.
+A rule that needs more room sets the counter ``too_small``.
 """
 
 from __future__ import annotations
@@ -11,29 +10,9 @@ from typing import Any
 
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
-from rebat.kernels.jit import inlined, loop
-from rebat.sim.columns import (
-    ENTERED,
-    FAILED,
-    GIVEN_UP,
-    GIVEN_UP_JOBS,
-    HELD_HIT,
-    HOLD,
-    INTERRUPTIONS,
-    LEFT,
-    NEW_HOLDS,
-    NOT_OK,
-    NOW,
-    OFF_AT,
-    OFF_WHY,
-    RECORDS,
-    STOLEN,
-    VICTIM_ENDED,
-    VICTIM_FIRST,
-    VICTIM_HIT,
-)
-from rebat.sim.queue import push
-from rebat.sim.stops import (
+from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.queue import push
+from rebat.rules.stops import (
     less_by,
     pattern,
     planned_end,
@@ -41,11 +20,23 @@ from rebat.sim.stops import (
     write_resubmission,
     written_us,
 )
+from rebat.state import codes
+
+# ---- decisions
+
+
+@inlined_rule
+def emit(state: Any, what: int, subject: int, up_to: int) -> None:
+    """Add a decision to those of the instant. A driver carries them out."""
+    i = state.n.n_out
+    state.out[i].what, state.out[i].subject, state.out[i].up_to = what, subject, up_to
+    state.n.n_out += 1
+
 
 # ---- attempts
 
 
-@inlined
+@inlined_rule
 def note_progress(state: Any, j: int, progress: int) -> None:
     """Note the first start or the end of a job for the jobs that depend on it."""
     if len(state.blocks):
@@ -54,7 +45,7 @@ def note_progress(state: Any, j: int, progress: int) -> None:
         state.n.n_progressed += 1
 
 
-@inlined
+@inlined_rule
 def release_nodes(state: Any, a: int) -> None:
     """Release the nodes of an attempt, or held nodes."""
     first, k = state.attempts[a].nodes_at, state.attempts[a].n_nodes_at
@@ -65,20 +56,23 @@ def release_nodes(state: Any, a: int) -> None:
     state.parts[state.jobs[state.attempts[a].job].part].n_free += freed
 
 
-@inlined
+@inlined_rule
 def leave(state: Any, a: int, now: int, cause: int, useful: int) -> None:
     """Record the end of a running attempt, and release its nodes."""
     n, attempts = state.n, state.attempts
     attempts[a].end, attempts[a].cause, attempts[a].useful = now, cause, useful
     release_nodes(state, a)
     n.n_running -= 1
-    state.lists[RECORDS, n.n_records] = a
+    last = state.lists[n.n_running].running
+    state.lists[attempts[a].place].running = last
+    attempts[last].place = attempts[a].place
+    state.lists[n.n_records].record = a
     n.n_records += 1
-    state.lists[LEFT, n.n_left] = a
+    state.lists[n.n_left].left = a
     n.n_left += 1
 
 
-@inlined
+@inlined_rule
 def reject(state: Any, a: int, cause: int) -> None:
     """Record that a queued or blocked attempt never runs.
 
@@ -87,13 +81,14 @@ def reject(state: Any, a: int, cause: int) -> None:
     if state.n.n_kills:
         state.n.unclear = 1
     state.attempts[a].cause = cause
-    state.lists[RECORDS, state.n.n_records] = a
+    state.lists[state.n.n_records].record = a
     state.n.n_records += 1
     state.n.unfinished -= 1
-    note_progress(state, state.attempts[a].job, NOT_OK)
+    emit(state, codes.REJECT, a, cause)
+    note_progress(state, state.attempts[a].job, codes.NOT_OK)
 
 
-@loop
+@rule
 def requeue(
     state: Any, extended: Any, a: int, decided: int, timing: int, priority: int,
     now: int,
@@ -104,11 +99,11 @@ def requeue(
     """
     n, parameters = state.n, state.n
     attempts, j = state.attempts, state.attempts[a].job
-    if state.lists[INTERRUPTIONS, j] >= parameters.max_attempts:
-        state.lists[GIVEN_UP_JOBS, n.n_given_up] = j
+    if state.jobs[j].interruptions >= parameters.max_attempts:
+        state.lists[n.n_given_up].given_up = j
         n.n_given_up += 1
         n.unfinished -= 1
-        note_progress(state, j, NOT_OK)
+        note_progress(state, j, codes.NOT_OK)
         return
     b = n.n_attempts
     if b == len(attempts):
@@ -134,14 +129,15 @@ def requeue(
     elif extended is not None:
         ran = decided / 1_000_000 - attempts[a].start / 1_000_000
         write_resubmission(state, a, b, ran, timing)
-    state.lists[ENTERED, n.n_entered] = b
+    emit(state, codes.REGISTER, b, a)
+    state.lists[n.n_entered].entered = b
     n.n_entered += 1
 
 
 # ---- held nodes
 
 
-@loop
+@rule
 def begin_record(state: Any, h: int, now: int) -> None:
     """Begin a record of those of the held nodes that are up."""
     records = state.hold_records
@@ -165,7 +161,7 @@ def begin_record(state: Any, h: int, now: int) -> None:
     n.n_holds += 1
 
 
-@inlined
+@inlined_rule
 def end_record(state: Any, h: int, now: int) -> None:
     """End the record of held nodes."""
     records = state.hold_records
@@ -174,7 +170,7 @@ def end_record(state: Any, h: int, now: int) -> None:
         state.attempts[h].record = -1
 
 
-@loop
+@rule
 def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None:
     """Hold nodes that are up and free. Their ``k`` intervals begin at ``at``."""
     n, attempts = state.n, state.attempts
@@ -182,12 +178,12 @@ def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None
     pool.take(state.owner, state.down, state.free, state.nodes[at : at + k], h + 1)
     n.n_free -= size
     state.parts[state.jobs[attempts[h].job].part].n_free -= size
-    state.lists[NEW_HOLDS, n.n_new_holds] = h
+    state.lists[n.n_new_holds].new_hold = h
     n.n_new_holds += 1
     begin_record(state, h, now)
 
 
-@loop
+@rule
 def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) -> int:
     """Hold nodes for a job for an expected duration. Return the row, or -1 if there is no room."""
     n, attempts, h = state.n, state.attempts, state.n.n_attempts
@@ -195,14 +191,14 @@ def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) ->
         n.too_small = 1
         return -1
     n.n_attempts += 1
-    attempts[h].job, attempts[h].number, attempts[h].wall = j, HOLD, span
+    attempts[h].job, attempts[h].number, attempts[h].wall = j, codes.HOLD, span
     attempts[h].start, attempts[h].end, attempts[h].held_until = now, -1, -1
     attempts[h].predicted = span
     take_nodes(state, h, at, k, size, now)
     return h
 
 
-@loop
+@rule
 def let_go(state: Any, h: int, now: int) -> None:
     """Release held nodes. If the plan does not know them, it never will."""
     n, in_plan = state.n, True
@@ -210,40 +206,39 @@ def let_go(state: Any, h: int, now: int) -> None:
     state.attempts[h].end = now
     end_record(state, h, now)
     for i in range(n.n_new_holds):
-        if in_plan and state.lists[NEW_HOLDS, i] == h:
+        if in_plan and state.lists[i].new_hold == h:
             in_plan = False
             n.n_new_holds -= 1
         if not in_plan and i < n.n_new_holds:
-            state.lists[NEW_HOLDS, i] = state.lists[NEW_HOLDS, i + 1]
+            state.lists[i].new_hold = state.lists[i + 1].new_hold
     if in_plan:
-        state.lists[LEFT, n.n_left] = h
+        state.lists[n.n_left].left = h
         n.n_left += 1
 
 
-@loop
-def note_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
-    """Begin a new record of each of these held sets, because nodes of them failed or came up."""
+@rule
+def note_held_nodes(state: Any, n_held: int, now: int) -> None:
+    """Begin a new record of each of the held sets whose nodes failed or came up."""
     for i in range(n_held):
-        end_record(state, held[i], now)
-        begin_record(state, held[i], now)
+        end_record(state, state.lists[i].spared, now)
+        begin_record(state, state.lists[i].spared, now)
 
 
-@loop
-def lose_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
-    """Update the waits for which these held sets lost nodes."""
+@rule
+def lose_held_nodes(state: Any, n_held: int, now: int) -> None:
+    """Update the waits for which the held sets lost nodes."""
     waits = state.waits
     parameters = state.n
     n, attempts = state.n, state.attempts
     for i in range(n.n_waits):
         h, hit = waits[i].hold, False
         for k in range(n_held):
-            hit |= held[k] == h
+            hit |= state.lists[k].spared == h
         if h < 0 or not hit:
             continue
         at = n.n_nodes_used
-        if (
-            at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0]
-            or n.n_held_hit == state.lists.shape[1]
+        if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or n.n_held_hit == len(
+            state.lists
         ):
             n.too_small = 1
             return
@@ -262,14 +257,14 @@ def lose_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
                 attempts[h].end = -1
                 take_nodes(state, h, at, k, size, now)
                 waits[i].hold = h
-        state.lists[HELD_HIT, n.n_held_hit] = attempts[h].job
+        state.lists[n.n_held_hit].held_hit = attempts[h].job
         n.n_held_hit += 1
 
 
 # ---- waits and scheduled stops
 
 
-@loop
+@rule
 def remove_row(rows: Any, n: int, i: int) -> int:
     """Remove a row from a table of ``n`` rows, and return the new number of rows."""
     removed = rows[i]
@@ -279,7 +274,7 @@ def remove_row(rows: Any, n: int, i: int) -> int:
     return n - 1
 
 
-@loop
+@rule
 def stop_of(state: Any, victim: int) -> int:
     """Return the row of the scheduled stop of an attempt, or -1 if there is none."""
     stops = state.stops
@@ -289,7 +284,7 @@ def stop_of(state: Any, victim: int) -> int:
     return -1
 
 
-@inlined
+@inlined_rule
 def call_at(state: Any, at: int) -> None:
     """Note that the simulator sends a message at this time."""
     n = state.n
@@ -300,7 +295,7 @@ def call_at(state: Any, at: int) -> None:
     n.last_call = max(n.last_call, at)
 
 
-@loop
+@rule
 def schedule(state: Any, victim: int, wait: int, now: int) -> None:
     """Schedule the stop of a victim for the end of its checkpoint."""
     stops = state.stops
@@ -314,7 +309,7 @@ def schedule(state: Any, victim: int, wait: int, now: int) -> None:
     state.n.n_stops += 1
 
 
-@inlined
+@inlined_rule
 def kill(state: Any, a: int, decided: int, timing: int, then: int, cause: int, victim: int) -> None:
     """Add a kill to those of the next message."""
     kills = state.kills
@@ -324,8 +319,8 @@ def kill(state: Any, a: int, decided: int, timing: int, then: int, cause: int, v
     state.n.n_kills += 1
 
 
-@loop
-def begin_wait(state: Any, a: int, victim: int, now: int) -> None:
+@rule
+def begin_wait(state: Any, a: int, victim: int, decided: int, now: int) -> None:
     """Hold the usable nodes of a stopped job until the stop of the victim."""
     stops = state.stops
     waits = state.waits
@@ -336,7 +331,7 @@ def begin_wait(state: Any, a: int, victim: int, now: int) -> None:
         n.too_small = 1
         return
     if s < 0 or stops[s].at <= now:
-        n.unclear = 1
+        requeue(state, True, a, decided, codes.NOW, codes.FAILED, now)
         return
     first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
     k, size = pool.usable_of(
@@ -351,26 +346,28 @@ def begin_wait(state: Any, a: int, victim: int, now: int) -> None:
     waits[i].attempt, waits[i].hold, waits[i].n_held = a, h, size
     waits[i].victim, waits[i].until = victim, stops[s].at
     waits[i].over = waits[i].shrinks = 0
+    waits[i].decided = decided
     n.n_waits += 1
+    emit(state, codes.CALL, stops[s].at, 0)
     call_at(state, stops[s].at)
 
 
-@loop
+@rule
 def end_wait(state: Any, i: int, later: bool, now: int) -> int:
     """End a wait now or in the second pass. Return the number of the next wait."""
     waits = state.waits
     if later:
         waits[i].over = 1
         return i + 1
-    a, h = waits[i].attempt, waits[i].hold
+    a, h, decided = waits[i].attempt, waits[i].hold, waits[i].decided
     state.n.n_waits = remove_row(waits, state.n.n_waits, i)
     if h >= 0:
         let_go(state, h, now)
-    requeue(state, True, a, state.attempts[a].end, NOW, FAILED, now)
+    requeue(state, True, a, decided, codes.NOW, codes.FAILED, now)
     return i
 
 
-@loop
+@rule
 def end_waits_for(state: Any, victim: int, later: bool, now: int) -> None:
     """End all waits for the stop of a victim."""
     waits = state.waits
@@ -382,18 +379,18 @@ def end_waits_for(state: Any, victim: int, later: bool, now: int) -> None:
             i += 1
 
 
-@loop
+@rule
 def call_off(state: Any, s: int, why: int, later: bool, now: int) -> None:
     """Cancel a scheduled stop, and end the waits for it."""
     stops = state.stops
     n, victim = state.n, stops[s].victim
     n.n_stops = remove_row(stops, n.n_stops, s)
-    state.lists[OFF_AT, n.n_steals_off], state.lists[OFF_WHY, n.n_steals_off] = now, why
+    state.lists[n.n_steals_off].off_at, state.lists[n.n_steals_off].off_why = now, why
     n.n_steals_off += 1
     end_waits_for(state, victim, later, now)
 
 
-@loop
+@rule
 def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
     """Cancel the scheduled stops of attempts that failures hit, and return their number.
 
@@ -411,7 +408,7 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
         if s >= 0:
             hit[i].cancelled = stops[s].decided
             n_cancelled += 1
-            call_off(state, s, VICTIM_HIT, False, now)
+            call_off(state, s, codes.VICTIM_HIT, False, now)
     s = 0
     while s < state.n.n_stops:
         which = -1
@@ -424,11 +421,11 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
         hit[which].cancelled = stops[s].decided
         n_cancelled += 1
         later = parameters.two_passes != 0
-        call_off(state, s, VICTIM_HIT, later, now)
+        call_off(state, s, codes.VICTIM_HIT, later, now)
     return n_cancelled
 
 
-@loop
+@rule
 def give_up_steals(state: Any, now: int) -> None:
     """Cancel the steals that no longer help, because held nodes of the waiting job failed."""
     waits = state.waits
@@ -437,7 +434,7 @@ def give_up_steals(state: Any, now: int) -> None:
     for k in range(n.n_held_hit):
         for i in range(n.n_waits):
             a, victim = waits[i].attempt, waits[i].victim
-            if attempts[a].job != state.lists[HELD_HIT, k] or attempts[victim].end >= 0:
+            if attempts[a].job != state.lists[k].held_hit or attempts[victim].end >= 0:
                 continue
             n_held = waits[i].n_held
             n_lost = jobs[attempts[a].job].size - n_held
@@ -445,14 +442,14 @@ def give_up_steals(state: Any, now: int) -> None:
                 continue
             s = stop_of(state, victim)
             if s >= 0:
-                call_off(state, s, GIVEN_UP, later, now)
+                call_off(state, s, codes.GIVEN_UP, later, now)
             else:
                 end_wait(state, i, later, now)
             break
     n.n_held_hit = 0
 
 
-@loop
+@rule
 def carry_out_due(state: Any, now: int) -> None:
     """Kill the victims whose stops are due, and end the waits for them."""
     stops = state.stops
@@ -462,16 +459,16 @@ def carry_out_due(state: Any, now: int) -> None:
         victim, decided = stops[s].victim, stops[s].decided
         if attempts[victim].end >= 0:
             later = parameters.others_first != 0
-            call_off(state, s, VICTIM_ENDED, later, now)
+            call_off(state, s, codes.VICTIM_ENDED, later, now)
         elif stops[s].at <= now:
             state.n.n_stops = remove_row(stops, state.n.n_stops, s)
-            kill(state, victim, decided, parameters.timing, VICTIM_FIRST, STOLEN, -1)
+            kill(state, victim, decided, parameters.timing, codes.VICTIM_FIRST, codes.STOLEN, -1)
             end_waits_for(state, victim, False, now)
         else:
             s += 1
 
 
-@loop
+@rule
 def second_pass(state: Any, now: int) -> bool:
     """End the waits that are over, and choose held nodes again. Return whether there were any."""
     waits = state.waits
@@ -488,7 +485,7 @@ def second_pass(state: Any, now: int) -> bool:
     return changed
 
 
-@loop
+@rule
 def shrink(state: Any, i: int, now: int) -> None:
     """Replace the held nodes of a wait by equally many of the lowest free nodes."""
     stops = state.stops
@@ -507,29 +504,9 @@ def shrink(state: Any, i: int, now: int) -> None:
     k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])
     until = now + written_us(stops[s].due - now, parameters)
     if k < 0 or span <= 0 or until <= now:
-        n.unclear = 1
+        n.unclear = 2
         return
     n.n_nodes_used += k
     waits[i].hold = hold(state, state.attempts[h].job, at, k, size, span, now)
     stops[s].at = waits[i].until = until
     call_at(state, until)
-
-
-@loop
-def acknowledge(state: Any, extended: Any, first: int, last: int, now: int) -> None:
-    """End the attempts of these kills. Then queue their remaining work, or begin their waits."""
-    kills = state.kills
-    for i in range(first, last):
-        a, cause = kills[i].attempt, kills[i].cause
-        useful = remaining(state, a, kills[i].decided, kills[i].timing)[0]
-        leave(state, a, now, cause, max(0, useful))
-        if cause != STOLEN:
-            state.lists[INTERRUPTIONS, state.attempts[a].job] += 1
-    for i in range(first, last):
-        a, then = kills[i].attempt, kills[i].then
-        if then:
-            requeue(
-                state, extended, a, kills[i].decided, kills[i].timing, then, now,
-            )  # fmt: skip
-        elif extended is not None:
-            begin_wait(state, a, kills[i].victim, now)

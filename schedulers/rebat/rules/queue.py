@@ -5,59 +5,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels.jit import inlined, loop
-from rebat.sim.columns import (
-    BY_CLASS,
-    BY_ID,
-    FCFS,
-    FEWEST,
-    LARGE_FIRST,
-    LARGEST,
-    LARGEST_AREA,
-    LONGEST_TIME,
-    LONGEST_US,
-    MOST_NODES,
-    SHORTEST,
-    SHORTEST_TIME,
-    SMALLEST,
-)
+from rebat.kernels.jit import inlined_rule, rule
+from rebat.state import codes
 
 
-@inlined
+@inlined_rule
 def planned(length: int, margin: int) -> int:
     """Return the planned duration of a walltime or a prediction."""
-    return max(1, min(length + margin, LONGEST_US))
+    return max(1, min(length + margin, codes.LONGEST_US))
 
 
-@loop
+@rule
 def key_of(attempts: Any, jobs: Any, a: int, parameters: Any) -> Any:  # noqa: PLR0911
     """Return the part of the sort key between the priority and the tie."""
     order, j = parameters.order, attempts[a].job
-    if order == FCFS:
+    if order == codes.FCFS:
         return 0
-    if order == SHORTEST:
+    if order == codes.SHORTEST:
         return attempts[a].wall
-    if order == BY_CLASS:
+    if order == codes.BY_CLASS:
         return -jobs[j].job_class
-    if order == BY_ID:
+    if order == codes.BY_ID:
         return jobs[j].submit if parameters.fifo else attempts[a].queued
-    if order in (SMALLEST, FEWEST):
+    if order in (codes.SMALLEST, codes.FEWEST):
         return jobs[j].size
-    if order in (LARGEST, MOST_NODES):
+    if order in (codes.LARGEST, codes.MOST_NODES):
         return -jobs[j].size
-    if order == LARGE_FIRST:
+    if order == codes.LARGE_FIRST:
         return -jobs[j].size if 2 * jobs[j].size >= parameters.n_nodes + 1 else 0
     time = planned(attempts[a].wall, parameters.margin)
-    if order == LONGEST_TIME:
+    if order == codes.LONGEST_TIME:
         return -time
-    if order == SHORTEST_TIME:
+    if order == codes.SHORTEST_TIME:
         return time
-    if order == LARGEST_AREA:
+    if order == codes.LARGEST_AREA:
         return -(time * jobs[j].size)
     return time * jobs[j].size  # the smallest area
 
 
-@loop
+@rule
 def number_first(n: int, m: int) -> bool:
     """Return whether the number ``n`` is before ``m`` as text."""
     padded, other, more = n, m, digits(m) - digits(n)
@@ -68,7 +54,7 @@ def number_first(n: int, m: int) -> bool:
     return padded < other if padded != other else n < m
 
 
-@loop
+@rule
 def digits(n: int) -> int:
     """Return the number of digits of a number of at least 1."""
     count = 0
@@ -78,7 +64,7 @@ def digits(n: int) -> int:
     return count
 
 
-@loop
+@rule
 def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
     """Return whether the id of attempt ``a`` in the authors' program is before that of ``b``.
 
@@ -94,13 +80,13 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
     return number_first(attempts[a].number, attempts[b].number)
 
 
-@loop
+@rule
 def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, parameters: Any) -> int:
     """Return the position of an attempt in the queue."""
     priority, key = attempts[a].priority, key_of(attempts, jobs, a, parameters)
-    by_text = parameters.order == BY_ID
-    by_job = parameters.fifo or parameters.order > BY_ID
-    by_time = parameters.order in (FCFS, BY_CLASS)
+    by_text = parameters.order == codes.BY_ID
+    by_job = parameters.fifo or parameters.order > codes.BY_ID
+    by_time = parameters.order in (codes.FCFS, codes.BY_CLASS)
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
@@ -127,7 +113,7 @@ def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, paramet
     return low
 
 
-@loop
+@rule
 def push(heap: Any, n: int, at: int, second: int, a: int) -> int:
     """Add an entry (time, second key, attempt) to a heap, and return the new number of entries."""
     i = n
@@ -135,13 +121,17 @@ def push(heap: Any, n: int, at: int, second: int, a: int) -> int:
         above = (i - 1) // 2
         if heap[above].at < at or (heap[above].at == at and heap[above].key < second):
             break
-        heap[i].at, heap[i].key, heap[i].attempt = heap[above].at, heap[above].key, heap[above].attempt
+        heap[i].at, heap[i].key, heap[i].attempt = (
+            heap[above].at,
+            heap[above].key,
+            heap[above].attempt,
+        )
         i = above
     heap[i].at, heap[i].key, heap[i].attempt = at, second, a
     return n + 1
 
 
-@loop
+@rule
 def pop(heap: Any, n: int) -> int:
     """Remove the first entry of a heap, and return the new number of entries."""
     n -= 1
@@ -159,7 +149,11 @@ def pop(heap: Any, n: int) -> int:
             below = right
         if heap[below].at > at or (heap[below].at == at and heap[below].key > second):
             break
-        heap[i].at, heap[i].key, heap[i].attempt = heap[below].at, heap[below].key, heap[below].attempt
+        heap[i].at, heap[i].key, heap[i].attempt = (
+            heap[below].at,
+            heap[below].key,
+            heap[below].attempt,
+        )
         i = below
     heap[i].at, heap[i].key, heap[i].attempt = at, second, a
     return n

@@ -10,22 +10,10 @@ import numpy as np
 
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
-from rebat.kernels.jit import inlined, loop
+from rebat.kernels.jit import inlined_rule, rule
 from rebat.models.remaining import RJMS_DELAY_S
-from rebat.sim.columns import (
-    BY_START,
-    BY_TEXT,
-    FEWER_NODES,
-    FITS,
-    LATER_RELEASE,
-    LATEST_RELEASE,
-    LEAST_LOST_WORK,
-    NOW,
-    OF_JOB,
-    PROACTIVE,
-    SPARED,
-)
-from rebat.sim.queue import text_first
+from rebat.rules.queue import text_first
+from rebat.state import codes
 
 MOMENT_US, MOMENT_S = 100_000, 0.1
 """Time after which the authors' program stops a victim that still recovers (timing T2)."""
@@ -37,7 +25,7 @@ HALVES = 2.0**27 + 1
 """Factor that splits a double into two halves (Veltkamp)."""
 
 
-@loop
+@rule
 def interrupted(  # noqa: PLR0911 (a case each)
     period: Any, cost: Any, restart: Any, first: Any, recovery: Any, run: Any, timing: int,
     authors: bool, moment: Any,
@@ -48,11 +36,11 @@ def interrupted(  # noqa: PLR0911 (a case each)
     They are integers (microseconds) or floats (seconds), as the arguments.
     """
     nothing, first_end, cycle = 0 * run, recovery + first + cost, period + cost
-    if timing == NOW:
+    if timing == codes.NOW:
         if run <= first_end:
             return nothing, first, recovery if authors else restart, nothing
         return first + cost + (run - first_end) // cycle * cycle, period, restart, nothing
-    if timing == PROACTIVE:
+    if timing == codes.PROACTIVE:
         in_first = run - recovery
         if in_first <= 0:
             return nothing, first, restart, moment if authors else nothing
@@ -70,7 +58,7 @@ def interrupted(  # noqa: PLR0911 (a case each)
     return useful, period, restart, recovery + useful - run
 
 
-@inlined
+@inlined_rule
 def pattern(state: Any, a: int) -> Any:
     """Return the period, the cost and the recovery of an attempt's checkpoints."""
     if state.n.six_digits:
@@ -83,7 +71,7 @@ def pattern(state: Any, a: int) -> Any:
     return profiles[p].period, profiles[p].cost, profiles[p].restart
 
 
-@loop
+@rule
 def remaining(state: Any, a: int, now: int, timing: int) -> Any:
     """Return what remains of an attempt after a stop (`rebat.models.checkpoint`).
 
@@ -102,7 +90,7 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
     )
 
 
-@inlined
+@inlined_rule
 def less_by(attempts: Any, a: int, useful: int, recovery: int) -> Any:
     """Return by how much a length or walltime is shorter in the next attempt (eq. 4)."""
     return attempts[a].recovery + useful - recovery
@@ -111,7 +99,7 @@ def less_by(attempts: Any, a: int, useful: int, recovery: int) -> Any:
 # ---- six digits
 
 
-@loop
+@rule
 def written(seconds: float) -> float:
     """Return a number rounded to six significant digits, exactly as text (``%.6g``) would be."""
     if seconds <= 0:
@@ -137,19 +125,19 @@ def written(seconds: float) -> float:
     return whole * unit if power < 0 else whole / unit
 
 
-@loop
+@rule
 def to_us(seconds: float) -> int:
     """Convert seconds to the nearest microsecond."""
     return int(np.rint(seconds * 1_000_000))
 
 
-@inlined
+@inlined_rule
 def written_us(us: int, parameters: Any) -> int:
     """Return a duration with the number of digits of the dialect."""
     return to_us(written(us / 1_000_000)) if parameters.six_digits else us
 
 
-@loop
+@rule
 def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> None:
     """Write the numbers of resubmission ``b`` of attempt ``a`` as in `rebat.models.remaining`.
 
@@ -184,23 +172,23 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
 # ---- victims
 
 
-@inlined
+@inlined_rule
 def planned_end(attempts: Any, a: int) -> Any:
     """Return the latest possible end of a running attempt or of held nodes."""
     return min(attempts[a].start + attempts[a].wall, FOREVER_US)
 
 
-@inlined
+@inlined_rule
 def release_of(state: Any, a: int) -> Any:
     """Return the release time of an attempt."""
     parameters, jobs = state.n, state.jobs
     attempts = state.attempts
-    if parameters.release == OF_JOB:
+    if parameters.release == codes.OF_JOB:
         return jobs[attempts[a].job].submit
     return attempts[a].queued
 
 
-@loop
+@rule
 def lost_nodes(state: Any, a: int) -> Any:
     """Return how many nodes of an attempt are down."""
     first, lost = state.attempts[a].nodes_at, 0
@@ -209,7 +197,7 @@ def lost_nodes(state: Any, a: int) -> Any:
     return lost
 
 
-@loop
+@rule
 def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
     """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
     parameters, jobs = state.n, state.jobs
@@ -217,46 +205,44 @@ def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
     i, j = attempts[a].job, attempts[b].job
     release = release_of(state, a)
     other_release = release_of(state, b)
-    if rule == LATEST_RELEASE and release != other_release:
+    if rule == codes.LATEST_RELEASE and release != other_release:
         return release > other_release
-    if rule == LEAST_LOST_WORK:
+    if rule == codes.LEAST_LOST_WORK:
         ran, other_ran = now - attempts[a].start, now - attempts[b].start
-        saved = attempts[a].recovery + remaining(state, a, now, NOW)[0]
-        other_saved = attempts[b].recovery + remaining(state, b, now, NOW)[0]
+        saved = attempts[a].recovery + remaining(state, a, now, codes.NOW)[0]
+        other_saved = attempts[b].recovery + remaining(state, b, now, codes.NOW)[0]
         lost = max(0, ran - saved) * jobs[i].size
         other_lost = max(0, other_ran - other_saved) * jobs[j].size
         if lost != other_lost:
             return lost < other_lost
     if jobs[i].size != jobs[j].size:
         return jobs[i].size < jobs[j].size
-    if parameters.tie == BY_START and attempts[a].start != attempts[b].start:
+    if parameters.tie == codes.BY_START and attempts[a].start != attempts[b].start:
         return attempts[a].start > attempts[b].start
     if release != other_release:
         return release > other_release
-    if parameters.tie == BY_TEXT:
+    if parameters.tie == codes.BY_TEXT:
         return text_first(attempts, jobs, a, b)
-    return i > j if parameters.release == OF_JOB else a > b
+    return i > j if parameters.release == codes.OF_JOB else a > b
 
 
-@loop
-def victim_of(
-    state: Any, ends: Any, n_ends: int, n_spared: int, now: int, n_more: int, p: int,
-) -> Any:  # fmt: skip
+@rule
+def victim_of(state: Any, n_spared: int, now: int, n_more: int, p: int) -> Any:
     """Return the attempt that gives a node to a failed attempt, or -1 if there is none.
 
     ``n_more`` is the number of nodes that the failed attempt lacks, and ``p`` is its partition.
     """
     parameters, jobs = state.n, state.jobs
     best, attempts = -1, state.attempts
-    for k in range(n_ends):
-        a = ends[k].attempt
-        if attempts[a].end >= 0 or jobs[attempts[a].job].part != p:
+    for k in range(state.n.n_running):
+        a = state.lists[k].running
+        if jobs[attempts[a].job].part != p:
             continue
-        if parameters.victim == FITS and jobs[attempts[a].job].size < n_more:
+        if parameters.victim == codes.FITS and jobs[attempts[a].job].size < n_more:
             continue
         spared = parameters.chosen_once and attempts[a].thief > 0
         for i in range(n_spared):
-            spared |= state.lists[SPARED, i] == a
+            spared |= state.lists[i].spared == a
         if spared:
             continue
         if best < 0 or goes_first(state, now, a, best):
@@ -264,10 +250,8 @@ def victim_of(
     return -1 if best < 0 or jobs[attempts[best].job].size < n_more else best
 
 
-@loop
-def accepts(
-    state: Any, ends: Any, n_ends: int, now: int, failed: int, victim: int, timing: int,
-) -> Any:  # fmt: skip
+@rule
+def accepts(state: Any, now: int, failed: int, victim: int, timing: int) -> Any:
     """Return whether the criterion accepts a steal."""
     waits = state.waits
     parameters, jobs = state.n, state.jobs
@@ -275,14 +259,14 @@ def accepts(
     i, j = attempts[victim].job, attempts[failed].job
     release = release_of(state, victim)
     failed_release = release_of(state, failed)
-    if parameters.criterion == FEWER_NODES:
+    if parameters.criterion == codes.FEWER_NODES:
         return jobs[i].size < jobs[j].size
-    if parameters.criterion == LATER_RELEASE:
+    if parameters.criterion == codes.LATER_RELEASE:
         return release > failed_release
     next_end = next_end_besides = FOREVER_US
-    for k in range(n_ends):
-        a = ends[k].attempt
-        if attempts[a].end < 0 and a != failed and jobs[attempts[a].job].part == jobs[j].part:
+    for k in range(state.n.n_running):
+        a = state.lists[k].running
+        if a != failed and jobs[attempts[a].job].part == jobs[j].part:
             end = planned_end(attempts, a)
             next_end = min(next_end, end)
             if a != victim:
@@ -295,7 +279,7 @@ def accepts(
                 end = planned_end(attempts, h)
                 next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
         without_steal -= attempts[victim].recovery
-    useful, _, recovery, _ = remaining(state, failed, now, NOW)
+    useful, _, recovery, _ = remaining(state, failed, now, codes.NOW)
     failed_left = attempts[failed].wall - less_by(attempts, failed, useful, recovery)
     useful, _, recovery, wait = remaining(state, victim, now, timing)
     victim_left = attempts[victim].wall - less_by(attempts, victim, useful, recovery)

@@ -13,44 +13,44 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.sim import columns
+from rebat.state import codes
 
 ORDERS = {
-    "fcfs": columns.FCFS,
-    "shortest": columns.SHORTEST,
-    "largest": columns.LARGEST,
-    "smallest": columns.SMALLEST,
-    "priority": columns.BY_CLASS,
-    "fcfs-by-id": columns.BY_ID,
-    "lpt": columns.LONGEST_TIME,
-    "spt": columns.SHORTEST_TIME,
-    "hpa": columns.MOST_NODES,
-    "lpa": columns.FEWEST,
-    "la": columns.LARGEST_AREA,
-    "sa": columns.SMALLEST_AREA,
-    "ljf": columns.LARGE_FIRST,
+    "fcfs": codes.FCFS,
+    "shortest": codes.SHORTEST,
+    "largest": codes.LARGEST,
+    "smallest": codes.SMALLEST,
+    "priority": codes.BY_CLASS,
+    "fcfs-by-id": codes.BY_ID,
+    "lpt": codes.LONGEST_TIME,
+    "spt": codes.SHORTEST_TIME,
+    "hpa": codes.MOST_NODES,
+    "lpa": codes.FEWEST,
+    "la": codes.LARGEST_AREA,
+    "sa": codes.SMALLEST_AREA,
+    "ljf": codes.LARGE_FIRST,
 }
 """The queue orders that are functions of columns."""
 
 VICTIM_RULES = {
-    "fewest-nodes": columns.FEWEST_NODES,
-    "latest-release": columns.LATEST_RELEASE,
-    "least-lost-work": columns.LEAST_LOST_WORK,
-    "fits": columns.FITS,
+    "fewest-nodes": codes.FEWEST_NODES,
+    "latest-release": codes.LATEST_RELEASE,
+    "least-lost-work": codes.LEAST_LOST_WORK,
+    "fits": codes.FITS,
 }
 CRITERIA = {
-    "fewer-nodes": columns.FEWER_NODES,
-    "later-release": columns.LATER_RELEASE,
-    "smaller-flow": columns.SMALLER_FLOW,
+    "fewer-nodes": codes.FEWER_NODES,
+    "later-release": codes.LATER_RELEASE,
+    "smaller-flow": codes.SMALLER_FLOW,
 }
 PREDICT = {
-    "walltime": columns.OF_WALLTIME,
-    "recent": columns.OF_RECENT,
-    "actual": columns.ACTUAL,
+    "walltime": codes.OF_WALLTIME,
+    "recent": codes.OF_RECENT,
+    "actual": codes.ACTUAL,
 }
-RELEASES = {"original": columns.OF_JOB, "resubmission": columns.OF_ATTEMPT}
-TIES = {"order": columns.BY_RELEASE, "run-time": columns.BY_START, "id": columns.BY_TEXT}
-TIMINGS = {"now": columns.NOW, "proactive": columns.PROACTIVE, "next": columns.NEXT}
+RELEASES = {"original": codes.OF_JOB, "resubmission": codes.OF_ATTEMPT}
+TIES = {"order": codes.BY_RELEASE, "run-time": codes.BY_START, "id": codes.BY_TEXT}
+TIMINGS = {"now": codes.NOW, "proactive": codes.PROACTIVE, "next": codes.NEXT}
 DIALECT = {
     "authors": ("semantics", "authors"),
     "two_passes": ("passes", "two"),

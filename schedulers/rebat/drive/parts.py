@@ -27,10 +27,10 @@ from rebat.policies.partitions import (
     partitions_on,
 )
 from rebat.policies.point import Point
-from rebat.sim import columns
+from rebat.state import tables
 
 if TYPE_CHECKING:
-    from rebat.sim.simulate import Submissions
+    from rebat.drive.simulate import Submissions
 
 Ints = npt.NDArray[np.int64]
 
@@ -79,7 +79,7 @@ class LoopMachine(NamedTuple):
             return SizeLimit(self.n_nodes).exceeded(size) or ""
         return self.partitions[int(self.partition[j])].refuses(size, wall_us)
 
-    def restore(self, room: columns.Room) -> columns.Room:
+    def restore(self, room: tables.Room) -> tables.Room:
         """Return the arrays of a simulation with the numbers of nodes outside the loop."""
         if not self.partitions:
             return room
@@ -114,7 +114,7 @@ def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int
     """
     nowhere = np.zeros(len(jobs.table), dtype=np.int64)
     if not point.parted:
-        return LoopMachine(n_nodes, columns.parts_for([n_nodes]), nowhere, nowhere)
+        return LoopMachine(n_nodes, tables.parts_for([n_nodes]), nowhere, nowhere)
     try:
         partitions = partitions_on(point.partitions, n_nodes, 1)
         partition = _partitions_of(partitions, workload)[jobs.order]
@@ -127,15 +127,12 @@ def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int
     part = np.array([group_of[row.name] for row in partitions], dtype=np.int64)[partition]
     others = ~nodes_of_all(partitions).mask(n_nodes)
     sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
-    table = columns.parts_for([nodes.size for nodes in sets])
+    table = tables.parts_for([nodes.size for nodes in sets])
     for row, group in zip(table, groups, strict=False):
         row["most"] = min(group[0].max_nodes or row["most"], row["most"])
         row["longest"] = group[0].max_time_us or FOREVER_US
         limited = group[0].default_time_us or group[0].max_time_us
-        if (
-            limited
-            and (jobs.table["wall"][part == group_of[group[0].name]] >= FOREVER_US).any()
-        ):
+        if limited and (jobs.table["wall"][part == group_of[group[0].name]] >= FOREVER_US).any():
             raise Uncovered("jobs without walltimes in partitions with times")
     original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
     for row, nodes in zip(table, sets, strict=True):

@@ -10,40 +10,15 @@ from typing import Any
 
 from rebat.core.units import FOREVER_US
 from rebat.kernels import blocks, counts, deep, named, named_lists, pool, slices
-from rebat.kernels.jit import inlined, loop, step
-from rebat.sim.by_value import place_by_value, set_values, sort_by_value
-from rebat.sim.columns import (
-    ALL,
-    APPEND,
-    BY_VALUE,
-    COMPRESS,
-    DONE,
-    ENTERED,
-    FREE,
-    HOLD,
-    LEFT,
-    MORE_ROOM,
-    NEW_HOLDS,
-    NO_WALLTIME,
-    REBUILD,
-    REFERENCE,
-    REJECTED,
-    STARTED,
-)
-from rebat.sim.predict import later_end, predicted
-from rebat.sim.queue import place_in_queue, planned, pop, push
-from rebat.sim.waits import note_progress, reject
+from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.by_value import place_by_value, set_values, sort_by_value
+from rebat.rules.predict import later_end, predicted
+from rebat.rules.queue import place_in_queue, planned, pop, push
+from rebat.rules.waits import emit, note_progress, reject
+from rebat.state import codes
 
 
-@inlined
-def copy_profile(t: Any, f: Any, n: int, to_t: Any, to_f: Any) -> None:
-    """Copy a profile."""
-    for i in range(n):
-        to_t[i] = t[i]
-        to_f[i] = f[i]
-
-
-@loop
+@rule
 def sort_nodes(nodes: Any, n: int) -> None:
     """Sort node numbers, which are nearly sorted."""
     for i in range(1, n):
@@ -54,30 +29,30 @@ def sort_nodes(nodes: Any, n: int) -> None:
         nodes[k] = node
 
 
-@inlined
+@inlined_rule
 def is_held(attempts: Any, a: int, key: int) -> bool:
     """Return whether an entry of the heap of planned ends is still valid."""
     return attempts[a].held_until >= 0 and attempts[a].held_key == key
 
 
-@inlined
+@inlined_rule
 def nodes_in_plan(attempts: Any, a: int) -> Any:
     """Return where the nodes that the plan knows begin, and the number of their intervals."""
-    if attempts[a].number == HOLD:
+    if attempts[a].number == codes.HOLD:
         return attempts[a].planned_at, attempts[a].n_planned_at
     return attempts[a].nodes_at, attempts[a].n_nodes_at
 
 
-@loop
+@rule
 def is_new_hold(state: Any, h: int) -> bool:
     """Return whether a row represents nodes that no plan knew to be held before."""
     is_new = False
     for i in range(state.n.n_new_holds):
-        is_new |= state.lists[NEW_HOLDS, i] == h
+        is_new |= state.lists[i].new_hold == h
     return is_new
 
 
-@loop
+@rule
 def lowest_free_of(state: Any, p: int, count: int, out: Any) -> int:
     """Write the lowest free nodes of a partition as intervals, and count the intervals."""
     first, end = state.parts[p].first_node, state.parts[p].end_node
@@ -91,7 +66,7 @@ def lowest_free_of(state: Any, p: int, count: int, out: Any) -> int:
     return k
 
 
-@inlined
+@inlined_rule
 def first_that_fit(size: Any, n_queue: int, n_free: int, out: Any) -> int:
     """Write the positions of the first attempts of the queue that fit, and count them."""
     n_due = 0
@@ -102,7 +77,7 @@ def first_that_fit(size: Any, n_queue: int, n_free: int, out: Any) -> int:
     return n_due
 
 
-@loop
+@rule
 def is_full(table: Any, n_queue: int, n_intervals: int, n_nodes: int) -> bool:
     """Return whether a table has too little space for reservations and the use of intervals."""
     n_slices, n_blocks = table.n[blocks.SLICES], table.n[blocks.BLOCKS]
@@ -113,7 +88,25 @@ def is_full(table: Any, n_queue: int, n_intervals: int, n_nodes: int) -> bool:
     )
 
 
-@step
+@inlined_rule
+def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int) -> None:
+    """Start an attempt on free nodes, whose ``k`` intervals begin at ``first``."""
+    n, attempts = state.n, state.attempts
+    pool.assign(state.owner, state.free, state.nodes[first : first + k], a + 1)
+    n.n_free -= size
+    state.parts[p].n_free -= size
+    attempts[a].nodes_at, attempts[a].n_nodes_at = first, k
+    attempts[a].start = now
+    if attempts[a].number == 0:
+        note_progress(state, attempts[a].job, codes.STARTED)
+    n.n_nodes_used += k
+    attempts[a].place = n.n_running
+    state.lists[n.n_running].running = a
+    n.n_running += 1
+    emit(state, codes.START, a, 0)
+
+
+@inlined_rule
 def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
     state: Any, room: Any, table: Any, p: int, failures: bool, repairs: bool, now: int,
 ) -> int:  # fmt: skip
@@ -122,14 +115,13 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
     n_nodes, depth, margin = parameters.n_nodes, parameters.depth, parameters.margin
     fifo = parameters.fifo != 0
-    entered, left, new_holds = state.lists[ENTERED], state.lists[LEFT], state.lists[NEW_HOLDS]
-    ends, scratch, part = room.ends, room.scratch, state.parts[p]
+    lists, scratch, part = state.lists, room.scratch, state.parts[p]
     holds, overdue, queue = room.holds[p], room.overdue[p], room.queue[p]
     size, duration, start = room.size[p], room.duration[p], room.start[p]
     base_t, base_f, plan_t, plan_f = room.base_t[p], room.base_f[p], room.plan_t[p], room.plan_f[p]
     n_queue, n_holds, n_overdue = part.n_queued, part.n_planned_ends, part.n_overdue
     opened, planned_at, base_n, plan_n = part.opened, part.planned, part.base_n, part.plan_n
-    upkeep = APPEND
+    upkeep = codes.APPEND
     # ---- the plan: ends, held nodes, failures and repairs
     if not fifo:
         if table is not None:
@@ -139,20 +131,20 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         planned_at = now
         while n_holds and holds[0].at <= now:
             if n_overdue == overdue.shape[0]:
-                return MORE_ROOM
+                return codes.MORE_ROOM
             overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0].attempt, holds[0].key
             if is_held(attempts, holds[0].attempt, holds[0].key):
                 n_overdue += 1
             n_holds = pop(holds, n_holds)
         for i in range(n.n_left):
-            a = left[i]
+            a = lists[i].left
             if jobs[attempts[a].job].part != p:
                 continue
             held, attempts[a].held_until = attempts[a].held_until, -1
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 if is_full(table, 0, k, n_nodes):
-                    return MORE_ROOM
+                    return codes.MORE_ROOM
                 slices.give_nodes(table, nodes[first : first + k], now, held)
             else:
                 until, nodes_back = max(held, now), attempts[a].held_size
@@ -161,7 +153,7 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             opened = max(opened, held)
             upkeep = parameters.on_end
         for i in range(n.n_new_holds):
-            a = new_holds[i]
+            a = lists[i].new_hold
             if jobs[attempts[a].job].part != p:
                 continue
             until = attempts[a].start + planned(attempts[a].wall, margin)
@@ -171,7 +163,7 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             if table is not None:
                 named.clear(table)
                 if is_full(table, 0, k, n_nodes):
-                    return MORE_ROOM
+                    return codes.MORE_ROOM
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a].held_size
@@ -186,7 +178,7 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 sort_nodes(room.changed, n.n_changed)
             first = n.n_nodes_used
             if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                return MORE_ROOM
+                return codes.MORE_ROOM
             lost = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
@@ -196,17 +188,17 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 lost += 1
                 if table is not None:
                     k = pool.extend(nodes[first:], k, node, node)
-                elif owner[node] != FREE:
+                elif owner[node] != codes.FREE:
                     a = owner[node] - 1
                     if attempts[a].held_until < 0:
-                        return REFERENCE
+                        return codes.REFERENCE
                     attempts[a].held_size -= 1
                     until = attempts[a].held_until
                     base_n = counts.change(base_t, base_f, base_n, now, until, 1)
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
             if table is not None:
                 if is_full(table, 0, k, n_nodes):
-                    return MORE_ROOM
+                    return codes.MORE_ROOM
                 slices.fail(table, nodes[first : first + k])
             else:
                 base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, -lost)
@@ -217,7 +209,7 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 sort_nodes(room.changed, n.n_changed)
             first = n.n_nodes_used
             if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                return MORE_ROOM
+                return codes.MORE_ROOM
             gained = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
@@ -225,19 +217,40 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                     continue
                 room.reported[node] = False
                 gained += 1
-                if owner[node] != FREE and not is_new_hold(state, owner[node] - 1):
-                    return REFERENCE
                 if table is not None:
                     k = pool.extend(nodes[first:], k, node, node)
+                elif owner[node] != codes.FREE and not is_new_hold(state, owner[node] - 1):
+                    # an attempt whose kill is not acknowledged holds it
+                    a = owner[node] - 1
+                    attempts[a].held_size += 1
+                    until = attempts[a].held_until
+                    base_n = counts.change(base_t, base_f, base_n, now, until, -1)
+                    plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -1)
             if table is not None:
                 if is_full(table, 0, k, n_nodes):
-                    return MORE_ROOM
+                    return codes.MORE_ROOM
                 slices.repair(table, nodes[first : first + k])
                 for i in range(n.n_new_holds):
-                    a = new_holds[i]
+                    a = lists[i].new_hold
                     first, k = nodes_in_plan(attempts, a)
                     if is_full(table, 0, k, n_nodes):
-                        return MORE_ROOM
+                        return codes.MORE_ROOM
+                    until = attempts[a].held_until
+                    slices.take_nodes(table, nodes[first : first + k], now, until)
+                for i in range(n.n_changed):
+                    node = room.changed[i]
+                    a = owner[node] - 1
+                    if (
+                        down[node]
+                        or owner[node] == codes.FREE
+                        or state.home[node // pool.BLOCK] != p
+                        or attempts[a].held_until < 0
+                        or is_new_hold(state, a)
+                    ):
+                        continue
+                    first, k = nodes_in_plan(attempts, a)
+                    if is_full(table, 0, k, n_nodes):
+                        return codes.MORE_ROOM
                     until = attempts[a].held_until
                     slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
@@ -246,34 +259,34 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             opened = FOREVER_US
             upkeep = max(upkeep, parameters.on_repair)
         for i in range(n.n_entered):
-            a = entered[i]
+            a = lists[i].entered
             if attempts[a].number > 0 and jobs[attempts[a].job].part == p:
                 upkeep = max(upkeep, parameters.on_priority)
     # ---- the queue
-    value, by_value = room.value[p], parameters.order == BY_VALUE
+    value, by_value = room.value[p], parameters.order == codes.BY_VALUE
     if parameters.varies and now >= part.sorted + parameters.sort_period:
         part.sorted = now
         set_values(state, room, queue, n_queue, now, value)
         if sort_by_value(attempts, queue, value, size, duration, start, n_queue):
-            upkeep = REBUILD
+            upkeep = codes.REBUILD
             if table is not None:
                 named.clear(table)
     before = n_queue
     if parameters.timed:
         for i in range(n.n_entered):
-            a = entered[i]
-            if attempts[a].wall < FOREVER_US or attempts[a].cause == REJECTED:
+            a = lists[i].entered
+            if attempts[a].wall < FOREVER_US or attempts[a].cause == codes.REJECTED:
                 continue
             if jobs[attempts[a].job].part == p:
-                reject(state, a, NO_WALLTIME)
+                reject(state, a, codes.NO_WALLTIME)
     for i in range(n.n_entered):
-        a = entered[i]
-        if jobs[attempts[a].job].part != p or attempts[a].cause == REJECTED:
+        a = lists[i].entered
+        if jobs[attempts[a].job].part != p or attempts[a].cause == codes.REJECTED:
             continue
         if parameters.timed and attempts[a].wall >= FOREVER_US:
             continue
         if jobs[attempts[a].job].size > part.most:
-            reject(state, a, REJECTED)
+            reject(state, a, codes.REJECTED)
             continue
         own = 0.0
         if by_value:
@@ -293,10 +306,10 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         attempts[a].predicted = predicted(state, a)
         duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
         n_queue += 1
-        upkeep = max(upkeep, parameters.on_arrival if at == n_queue - 1 else REBUILD)
+        upkeep = max(upkeep, parameters.on_arrival if at == n_queue - 1 else codes.REBUILD)
     # ---- the plan: reservations
-    if not fifo and (depth == ALL or n_queue or parameters.named):
-        if table is not None and depth == ALL and upkeep == REBUILD:
+    if not fifo and (depth == codes.ALL or n_queue or parameters.named):
+        if table is not None and depth == codes.ALL and upkeep == codes.REBUILD:
             named.clear(table)
         # attempts that did not end in time, and their next planned ends
         n_late, late = 0, now
@@ -315,7 +328,7 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 if is_full(table, 0, k, n_nodes):
-                    return MORE_ROOM
+                    return codes.MORE_ROOM
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a].held_size
@@ -327,26 +340,26 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         pass
     elif table is not None:
         if is_full(table, n_queue, 0, n_nodes):
-            return MORE_ROOM
-        if depth != ALL:
+            return codes.MORE_ROOM
+        if depth != codes.ALL:
             named_lists.backfill(table, size, duration, n_queue, depth, parameters.first_only != 0)
         else:
-            if upkeep == COMPRESS:
+            if upkeep == codes.COMPRESS:
                 opened = named_lists.compress(table, size, duration, opened)
                 named_lists.place(table, size, duration, before)
                 if is_full(table, n_queue, 0, n_nodes):
-                    return MORE_ROOM
+                    return codes.MORE_ROOM
             named_lists.place(table, size, duration, n_queue)
-            if upkeep == REBUILD:
+            if upkeep == codes.REBUILD:
                 opened = now
         for i in range(table.n[blocks.RESERVED]):
             start[i] = table.start[i]
-    elif depth == ALL or n_queue:
+    elif depth == codes.ALL or n_queue:
         base_n = counts.forget(base_t, base_f, base_n, now)
-        if depth == ALL and upkeep != REBUILD:
+        if depth == codes.ALL and upkeep != codes.REBUILD:
             plan_n = counts.forget(plan_t, plan_f, plan_n, now)
             if counts.any_before(start, before, late):
-                copy_profile(base_t, base_f, base_n, plan_t, plan_f)
+                counts.copy_profile(base_t, base_f, base_n, plan_t, plan_f)
                 plan_n = deep.reserve(
                     plan_t,
                     plan_f,
@@ -363,19 +376,19 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
                 for i in range(n_late):
                     nodes_held, until = attempts[overdue[i, 0]].held_size, overdue[i, 1]
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -nodes_held)
-            if upkeep == COMPRESS:
+            if upkeep == codes.COMPRESS:
                 plan_n, opened = deep.renew(
                     plan_t, plan_f, plan_n, size, duration, start, before, opened,
                     scratch, deep.DEEP,
                 )  # fmt: skip
-            if before < n_queue or upkeep == APPEND:
+            if before < n_queue or upkeep == codes.APPEND:
                 plan_n = deep.reserve(
                     plan_t, plan_f, plan_n, size, duration, start, before, n_queue,
                     scratch, deep.DEEP,
                 )  # fmt: skip
         else:
-            copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-            if depth == ALL:
+            counts.copy_profile(base_t, base_f, base_n, plan_t, plan_f)
+            if depth == codes.ALL:
                 plan_n = deep.reserve(
                     plan_t,
                     plan_f,
@@ -404,29 +417,18 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[at], size[at]
         if first + n_nodes // 2 + 1 > nodes.shape[0]:
-            return MORE_ROOM
+            return codes.MORE_ROOM
         k = -1
         if table is not None and not fifo:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
         elif n_wanted <= part.n_free:
             k = lowest_free_of(state, p, n_wanted, nodes[first:])
         if k < 0:
-            return REFERENCE
+            return codes.REFERENCE
         chosen = nodes[first : first + k]
         if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
-            return REFERENCE
-        pool.assign(owner, free, chosen, a + 1)
-        n.n_free -= n_wanted
-        part.n_free -= n_wanted
-        attempts[a].nodes_at, attempts[a].n_nodes_at = first, k
-        attempts[a].start = now
-        if attempts[a].number == 0:
-            note_progress(state, attempts[a].job, STARTED)
-        n.n_nodes_used += k
-        n.n_running += 1
-        n.sequence += 1
-        length = min(attempts[a].delay, attempts[a].wall)
-        n.n_ends = push(ends, n.n_ends, now + length, n.sequence, a)
+            return codes.REFERENCE
+        start_on(state, a, p, first, k, n_wanted, now)
         if fifo:
             continue
         n.key += 1
@@ -449,10 +451,10 @@ def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
         n_queue -= n_due
     part.n_queued, part.n_planned_ends, part.n_overdue = n_queue, n_holds, n_overdue
     part.opened, part.planned, part.base_n, part.plan_n = opened, planned_at, base_n, plan_n
-    return DONE
+    return codes.DONE
 
 
-@loop
+@rule
 def is_allowed(state: Any, a: int) -> bool:
     """Return whether the limits of its partition allow an attempt."""
     j = state.attempts[a].job
@@ -460,20 +462,20 @@ def is_allowed(state: Any, a: int) -> bool:
     return state.jobs[j].size <= part.most and state.attempts[a].wall <= part.longest
 
 
-@loop
+@rule
 def has_news(state: Any, p: int) -> bool:
     """Return whether something in a partition has changed since its last plan."""
     n, jobs, attempts = state.n, state.jobs, state.attempts
     if state.parts[p].failures or state.parts[p].repairs:
         return True
     for i in range(n.n_entered):
-        a = state.lists[ENTERED, i]
-        if jobs[attempts[a].job].part == p and attempts[a].cause != REJECTED:
+        a = state.lists[i].entered
+        if jobs[attempts[a].job].part == p and attempts[a].cause != codes.REJECTED:
             return True
     for i in range(n.n_left):
-        if jobs[attempts[state.lists[LEFT, i]].job].part == p:
+        if jobs[attempts[state.lists[i].left].job].part == p:
             return True
     for i in range(n.n_new_holds):
-        if jobs[attempts[state.lists[NEW_HOLDS, i]].job].part == p:
+        if jobs[attempts[state.lists[i].new_hold].job].part == p:
             return True
     return False

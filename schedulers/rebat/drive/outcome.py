@@ -20,11 +20,11 @@ from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME
 from rebat.models.checkpoint import Checkpointing
 from rebat.session.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
 from rebat.session.plan_record import PlanRecord
-from rebat.sim import columns
+from rebat.state import codes, tables
 
 if TYPE_CHECKING:
-    from rebat.sim.parts import LoopMachine
-    from rebat.sim.simulate import Events, OnProgress, Submissions
+    from rebat.drive.parts import LoopMachine
+    from rebat.drive.simulate import Events, OnProgress, Submissions
 
 Ints = npt.NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def outcome_of(
     jobs: Submissions,
     events: Events,
     machine: LoopMachine,
-    room: columns.Room,
+    room: tables.Room,
     on_progress: OnProgress | None,
 ) -> Outcome:
     """Return the records of a run of the loop."""
@@ -70,8 +70,8 @@ def outcome_of(
     _note_events(ledger, jobs, events, room)
     place = jobs.order[rows.job]
     for row in np.flatnonzero(rows.rejected).tolist():
-        problem = "has no walltime" if rows.cause[row] == columns.NO_WALLTIME else ""
-        if rows.cause[row] == columns.DEPENDENCY:
+        problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
+        if rows.cause[row] == codes.DEPENDENCY:
             condition = room.state.blocks["why_never"][rows.job[row]]
             kind, other = room.state.conditions[condition].tolist()
             needed = f"{[*KINDS][kind]}:{jobs.ids[int(jobs.order[other])]}"
@@ -79,7 +79,7 @@ def outcome_of(
         problem = problem or machine.why_rejected(jobs, int(rows.job[row]))
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
-    interrupted = jobs.ids.take(place[rows.cause == columns.NODE_FAILURE])
+    interrupted = jobs.ids.take(place[rows.cause == codes.NODE_FAILURE])
     ledger.interrupted = dict(Counter(f"w0!{name}" for name in interrupted))
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
@@ -89,17 +89,15 @@ def outcome_of(
 class _Rows:
     """The attempts of a run in the order of their records, as columns."""
 
-    def __init__(self, jobs: Submissions, events: Events, room: columns.Room) -> None:
+    def __init__(self, jobs: Submissions, events: Events, room: tables.Room) -> None:
         n = room.state.n
         self._jobs = jobs
         self._table, self._rounded = room.state.attempts, n.six_digits
-        self.records = room.records[: n.n_records]
-        self.job, self.number, self.cause = map(
-            self._column, ("job", "number", "cause")
-        )
+        self.records = room.state.lists["record"][: n.n_records]
+        self.job, self.number, self.cause = map(self._column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self._column, ("queued", "end"))
         self._walltime_us = self._column("wall")
-        never = (columns.REJECTED, columns.NO_WALLTIME, columns.DEPENDENCY)
+        never = (codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY)
         self.rejected = np.isin(self.cause, never)
         self._again = np.flatnonzero(self.number > 0)
         self._place = narrow(jobs.order[self.job])
@@ -141,18 +139,19 @@ class _Rows:
 
     def _reasons(self) -> tuple[Ints, dict[str, int]]:
         """Return the codes of the reasons for stops, and the reasons."""
-        codes, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == columns.STOLEN
+        chosen, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == codes.STOLEN
         thieves = self._jobs.order[self._table["thief"][self.records[stolen]] - 1]
         reasons = {"": 0}
-        codes[stolen] = _extended(reasons, (f"for {name}" for name in self._jobs.ids.take(thieves)))
-        return codes, reasons
+        names = self._jobs.ids.take(thieves)
+        chosen[stolen] = _extended(reasons, (f"for {name}" for name in names))
+        return chosen, reasons
 
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
         table, original = self._jobs.table, np.flatnonzero(self._table["number"] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
         serials[self._table["job"][original]] = original + 1
-        failures = np.where(self.cause == columns.NODE_FAILURE, self._column("failure"), 0)
+        failures = np.where(self.cause == codes.NODE_FAILURE, self._column("failure"), 0)
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
         checkpoints, checkpoint_values = _checkpoints(
@@ -206,9 +205,9 @@ class _Rows:
         return Table.of_columns(ENDED, fields, values, names, self._nodes)
 
 
-def _extended(codes: dict[Any, int], values: Iterable[Any]) -> list[int]:
+def _extended(numbers: dict[Any, int], values: Iterable[Any]) -> list[int]:
     """Return the codes of values. Add those that have no code yet."""
-    return [codes.setdefault(value, len(codes)) for value in values]
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
@@ -218,23 +217,28 @@ def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
 
 
 def _checkpoints(
-    jobs: Submissions, attempts: Any, records: Ints, job: Ints, again: Ints, rejected: Any,
+    jobs: Submissions,
+    attempts: Any,
+    records: Ints,
+    job: Ints,
+    again: Ints,
+    rejected: Any,
     rounded: int,
 ) -> tuple[Ints, dict[Checkpointing | None, int]]:
     """Return the codes of the checkpoints of attempts, and the code of each distinct one."""
     values: dict[Checkpointing | None, int] = {None: 0}
     kinds = [0 if c is None else _extended(values, [_resumed(c)])[0] for c in jobs.kinds]
-    codes = np.array(kinds or [0], dtype=np.int64)[jobs.kind_of[jobs.profiles[job]]]
-    codes[rejected] = 0
+    chosen = np.array(kinds or [0], dtype=np.int64)[jobs.kind_of[jobs.profiles[job]]]
+    chosen[rejected] = 0
     wanted = ["first", "recovery"]
     if rounded:
         again = np.arange(len(job))
         wanted += ["own_period", "own_cost", "own_restart"]
-    again = again[codes[again] > 0]
-    rows = zip(codes[again].tolist(), attempts[wanted][records[again]].tolist(), strict=True)
+    again = again[chosen[again] > 0]
+    rows = zip(chosen[again].tolist(), attempts[wanted][records[again]].tolist(), strict=True)
     of_jobs = [*values]
-    codes[again] = _extended(values, (_resumed(of_jobs[code], *row) for code, row in rows))
-    return codes, values
+    chosen[again] = _extended(values, (_resumed(of_jobs[code], *row) for code, row in rows))
+    return chosen, values
 
 
 def _resumed(
@@ -259,18 +263,17 @@ def _resumed(
     )
 
 
-def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: columns.Room) -> None:
+def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: tables.Room) -> None:
     """Add the events of jobs and nodes, steals and held nodes to a ledger."""
     n, lists = room.state.n, room.state.lists
 
     def id_of(j: int) -> str:
         return f"w0!{jobs.ids[int(jobs.order[j])]}"
 
-    given_up = lists[columns.GIVEN_UP_JOBS, : n.n_given_up]
-    ledger.given_up = [id_of(j) for j in given_up.tolist()]
-    ledger.failures_that_hit = [(at, free) for at, free in room.hits[: n.n_hits].tolist()]
-    ledger.steals = lists[columns.STEALS_AT, : n.n_steals].tolist()
-    off = lists[[columns.OFF_AT, columns.OFF_WHY], : n.n_steals_off].T
+    ledger.given_up = [id_of(j) for j in lists["given_up"][: n.n_given_up].tolist()]
+    ledger.failures_that_hit = lists[["hit_at", "free_at_hit"]][: n.n_hits].tolist()
+    ledger.steals = lists["steal_at"][: n.n_steals].tolist()
+    off = lists[["off_at", "off_why"]][: n.n_steals_off]
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
     holds = room.state.hold_records
     for j, since_us, until_us, first, k in holds.tolist():

@@ -8,21 +8,22 @@ from typing import Literal, cast, get_args
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.engine.engine import EngineOptions
-from rebat.policies.own_policy import OwnPolicy
-from rebat.policies.point import Point
-from rebat.policies.presets import Preset
-from rebat.sim.eligible import why_not_policy, why_not_run
-from rebat.sim.loop import run
-from rebat.sim.outcome import Outcome
-from rebat.sim.parts import Uncovered
-from rebat.sim.simulate import (
+from rebat.drive.eligible import why_not_policy, why_not_run
+from rebat.drive.embedded import run
+from rebat.drive.outcome import Outcome
+from rebat.drive.parts import Uncovered
+from rebat.drive.simulate import (
     Events,
     OnProgress,
     simulate,
     smallest_arguments,
     submissions_of,
 )
+from rebat.engine.engine import EngineOptions
+from rebat.kernels.jit import is_ready, machine_code_of, may_compile
+from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.point import Point
+from rebat.policies.presets import Preset
 
 PAYS = 200_000
 """Number of jobs from which compiling the loop takes less time than it saves."""
@@ -36,8 +37,6 @@ _READY: set[Point] = set()
 
 def ready(point: Point) -> bool:
     """Return whether machine code of the loop for a scheduler is in memory or in the cache."""
-    from rebat.kernels.jit import is_ready
-
     if point in _READY or not is_ready(run, smallest_arguments(point)):
         return point in _READY
     _READY.add(point)
@@ -60,8 +59,8 @@ def compile_for(point: Point, n_jobs: int) -> bool:
 
     Return whether the loop is compiled.
     """
-    if not ready(point) and (n_jobs >= PAYS or how_of() == "compiled"):
-        run(*smallest_arguments(point))
+    if not ready(point) and (n_jobs >= PAYS or how_of() == "compiled") and may_compile():
+        machine_code_of(run)(*smallest_arguments(point))
         _READY.add(point)
     return ready(point)
 
@@ -107,18 +106,17 @@ def compiled_outcome(
             reason = "partitions of nodes with several cores"
     if not reason:
         assert isinstance(preset, Preset)
-        if how == "auto" and len(workload.jobs) < PAYS and not ready(preset.point):
-            return None
+        pays = len(workload.jobs) >= PAYS or how == "compiled" or ready(preset.point)
         try:
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes, max_attempts=max_attempts,
-                on_progress=on_progress,
+                compiled=pays and how != "interpreted" and may_compile(), on_progress=on_progress,
             )  # fmt: skip
         except Uncovered as error:
             reason = str(error)
-    if how == "compiled":
+    if how in ("compiled", "interpreted"):
         problem = f"does not cover this run: {reason}"
-        raise InputError(problem, "--engine compiled", "--engine auto or reference")
+        raise InputError(problem, f"--engine {how}", "--engine auto or reference")
     return None
 
 
@@ -130,8 +128,8 @@ def _why_not(preset: object, options: EngineOptions, operations: bool, explain: 
     )
 
 
-How = Literal["auto", "compiled", "reference"]
-"""Ways to simulate a run: compiled (an error if it is not covered), reference, or auto."""
+How = Literal["auto", "compiled", "interpreted", "reference"]
+"""Ways to simulate a run: the rules as machine code or as plain Python, the reference, or auto."""
 
 VARIABLE = "REBAT_ENGINE"
 """Environment variable with the default way."""

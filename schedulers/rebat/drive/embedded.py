@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded driver: everything that happens comes from a heap, and kills take effect at once.
+
+The order of the events of an instant is that of the engine's heap, whose entries have sequence
+numbers: those of an end at its start, those of submissions and node events at the event before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.core.units import FOREVER_US
+from rebat.kernels.jit import whole_rule
+from rebat.rules.instant import acknowledged, change_nodes, decide, end, end_killed, submit
+from rebat.rules.queue import pop, push
+from rebat.rules.waits import second_pass
+from rebat.state import codes
+
+
+@whole_rule
+def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
+    line_at: Any,
+    line_up: Any,
+    line_cause: Any,
+    line_first: Any,
+    line_nodes: Any,
+    room: Any,
+    table: Any,
+    extended: Any,
+) -> Any:
+    """Simulate all jobs, and return the outcome (see `rebat.state.codes`).
+
+    Parameters
+    ----------
+    line_at, line_up, line_cause : int64 arrays, shape (m,)
+        Time of each node event in ascending order, whether its nodes come up, and the number of its
+        cause (0: unknown).
+    line_first : int64 array, shape (m + 1,)
+        The nodes of event i are ``line_nodes[line_first[i]:line_first[i + 1]]``, ascending.
+    room : Room
+        New arrays, see `room_for`, or those of a run that needed more events or larger arrays and
+        goes on. The results are in them.
+    table : BlockTable or None
+        The plan of named nodes, or None if nodes are only counted.
+    extended : True or None
+        None if no stop waits for a checkpoint and no number is rounded. The rules for these cases,
+        and those for named nodes, are only compiled if they are needed.
+    """
+    state, ends = room.state, room.ends
+    n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
+    nodes, down = state.nodes, state.down
+    n_jobs, n_lines, n_nodes = len(jobs), len(line_at), parameters.n_nodes
+    n_parts, calls = len(state.parts), state.calls
+    while n.unfinished > 0:
+        # ---- the next time
+        now = FOREVER_US
+        if n.n_ends:
+            now = ends[0].at
+        if n.next_job < n_jobs:
+            now = min(now, jobs[n.next_job].submit)
+        stuck = now == FOREVER_US and n.n_down == 0
+        if n.n_calls:
+            now = min(now, calls[0].at)
+        if n.next_line < n_lines:
+            now = min(now, line_at[n.next_line])
+        missing = n.next_line == n_lines and parameters.drawn and not stuck
+        if not missing and (now == FOREVER_US or (stuck and parameters.drawn)):
+            return codes.REFERENCE
+        arriving = 0
+        while n.next_job + arriving < n_jobs and jobs[n.next_job + arriving].submit == now:
+            arriving += 1
+        full, n_queued = n.n_attempts + arriving > len(attempts), 0
+        n_new = arriving + n.n_blocked
+        for p in range(n_parts):
+            part, n_more = state.parts[p], n.n_running + n.n_waits
+            n_queued += part.n_queued
+            full |= part.n_planned_ends + 2 * n_more + 2 * n.n_waits + 8 > len(room.holds[0])
+            full |= max(part.base_n, part.plan_n) + 4 * (n_more + part.n_queued + n_new) + 64 > len(
+                room.base_t[0]
+            )
+        full |= n.n_nodes_used + n_nodes + n_queued + n_new + n.n_running > nodes.shape[0]
+        if missing or full:
+            return codes.MORE_EVENTS if missing else codes.LARGER_ROOM
+        # ---- everything that happens at this time
+        while n.n_calls and calls[0].at == now:
+            n.n_calls = pop(calls, n.n_calls)
+        while True:
+            which, best = -1, FOREVER_US
+            if n.n_ends and ends[0].at == now:
+                which, best = 0, ends[0].key
+            if n.next_job < n_jobs and jobs[n.next_job].submit == now and n.job_sequence < best:
+                which, best = 1, n.job_sequence
+            if n.next_line < n_lines and line_at[n.next_line] == now and n.line_sequence < best:
+                which = 2
+            if which < 0:
+                break
+            if which == 0:
+                a = ends[0].attempt
+                n.n_ends = pop(ends, n.n_ends)
+                if attempts[a].end >= 0:
+                    continue  # it was killed
+                cause = codes.COMPLETED
+                if now >= attempts[a].start + attempts[a].wall:
+                    cause = codes.WALLTIME
+                elif state.profiles[jobs[attempts[a].job].profile].ret:
+                    cause = codes.JOB_FAILED
+                end(state, a, now, cause)
+                continue
+            n.sequence += 1
+            if which == 1:
+                while n.next_job < n_jobs and jobs[n.next_job].submit == now:
+                    submit(state, n.next_job, now)
+                    n.next_job += 1
+                n.job_sequence = n.sequence
+            else:
+                while n.next_line < n_lines and line_at[n.next_line] == now:
+                    outcome = change_nodes(
+                        state, room, extended,
+                        line_nodes[line_first[n.next_line] : line_first[n.next_line + 1]],
+                        line_up[n.next_line] != 0, line_cause[n.next_line], now,
+                    )  # fmt: skip
+                    if outcome != codes.DONE:
+                        return outcome
+                    n.next_line += 1
+                n.line_sequence = n.sequence
+        # ---- decisions, and kills until there are none
+        while True:
+            n.n_out = 0
+            outcome = decide(state, room, table, extended, now)
+            if outcome != codes.DONE:
+                return outcome
+            if n.unclear:  # the order of ended jobs is not that of the records
+                return codes.REFERENCE
+            for i in range(n.n_out):
+                if state.out[i].what == codes.START:
+                    a = state.out[i].subject
+                    n.sequence += 1
+                    length = min(attempts[a].delay, attempts[a].wall)
+                    n.n_ends = push(ends, n.n_ends, now + length, n.sequence, a)
+            if not n.n_kills:
+                break
+            n_first = n.n_first_kills
+            for first, last in ((0, n_first), (n_first, n.n_kills)):
+                for i in range(first, last):
+                    end_killed(state, i, now)
+                for i in range(first, last):
+                    acknowledged(state, extended, i, now)
+            n.n_kills = 0
+            if extended is not None and n.n_waits:
+                second_pass(state, now)
+    # ---- node events until the end of the simulation
+    until = FOREVER_US if parameters.to_the_last_event else n.last_call if n.n_calls else -1
+    while n.next_line < n_lines and line_at[n.next_line] <= until:
+        for i in range(line_first[n.next_line], line_first[n.next_line + 1]):
+            node, up = line_nodes[i], line_up[n.next_line] != 0
+            if down[node] != up:
+                return codes.REFERENCE
+            down[node] = not up
+        n.next_line += 1
+    if until >= 0 and n.next_line == n_lines and parameters.drawn:
+        return codes.MORE_EVENTS
+    n.n_lines = n.next_line
+    return codes.DONE

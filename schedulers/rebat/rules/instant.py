@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of an instant. Every driver calls these functions, and nothing else changes the state.
+
+A driver knows what happens and when. It calls
+
+1. `end`, `submit` and `change_nodes` for everything that happens, in its order;
+2. `decide`: the reaction, and the plans that are possible. The decisions are rows of ``state.out``;
+3. `acknowledged` when kills are carried out, then `decide` again.
+
+The embedded driver takes 1 from a heap and carries out kills at once. The driver for Batsim takes 1
+and 3 from messages, of which an instant may have any number. So the state between two calls is
+complete: what happened since the last plan (the lists ``entered``, ``left`` and ``new_hold``, the
+flags of the partitions), and which kills are not acknowledged (``kills``).
+
+    ========  =============  ==========================================
+    attempt   becomes        by
+    ========  =============  ==========================================
+    -         queued         submit, release (dependencies), requeue
+    queued    running        plan
+    queued    rejected       plan, release
+    running   ended          end
+    running   being stopped  end_reaction (a row of ``kills``)
+    stopped   ended          end (it was faster than its kill)
+    stopped   queued again   end_killed, then acknowledged: requeue
+    stopped   waits          end_killed, then acknowledged: begin_wait
+    waits     queued again   end_wait
+    ========  =============  ==========================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.kernels import pool
+from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.links import is_blocked, release
+from rebat.rules.plan import has_news, is_allowed, plan
+from rebat.rules.predict import note_run
+from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
+from rebat.rules.waits import (
+    begin_wait,
+    call_off_hit,
+    carry_out_due,
+    emit,
+    give_up_steals,
+    kill,
+    leave,
+    lose_held_nodes,
+    note_held_nodes,
+    note_progress,
+    reject,
+    requeue,
+    schedule,
+    second_pass,
+)
+from rebat.state import codes
+
+
+@inlined_rule
+def insert_ascending(lists: Any, n: int, h: int) -> int:
+    """Insert a row into the ascending list of held sets that are hit, and return its length."""
+    at = n
+    while at > 0 and lists[at - 1].spared > h:
+        at -= 1
+    if at > 0 and lists[at - 1].spared == h:
+        return n
+    for k in range(n, at, -1):
+        lists[k].spared = lists[k - 1].spared
+    lists[at].spared = h
+    return n + 1
+
+
+@rule
+def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
+    """Choose victims for the attempts that failures hit (`rebat.policies.reactions.stealing`)."""
+    hit, kills = state.hits, state.kills
+    stops = state.stops
+    parameters, jobs = state.n, state.jobs
+    n, attempts, timing = state.n, state.attempts, parameters.timing
+    n_spared = 0
+    for i in range(n_hit):
+        state.lists[n_spared].spared = hit[i].attempt
+        n_spared += 1
+    for s in range(n.n_stops):
+        state.lists[n_spared].spared = stops[s].victim
+        n_spared += 1
+    for i in range(n.n_kills):  # kills that are not acknowledged
+        state.lists[n_spared].spared = kills[i].attempt
+        n_spared += 1
+    n_free = state.parts[0].n_free
+    for k in range(n_hit * len(state.parts)):
+        p, i = k // n_hit, k % n_hit
+        a = hit[i].attempt
+        if i == 0:
+            n_free = state.parts[p].n_free
+        if jobs[attempts[a].job].part != p:
+            continue
+        wanted = jobs[attempts[a].job].size
+        survivors = wanted - lost_nodes(state, a)
+        if n_free + survivors >= wanted:
+            n_free += survivors - wanted
+            continue
+        if hit[i].cancelled >= 0 or (timing != codes.NOW and survivors == 0):
+            continue
+        n_more = wanted - survivors
+        if parameters.victim == codes.FITS and timing == codes.NOW:
+            n_more -= n_free
+        b = victim_of(state, n_spared, now, n_more, p)
+        if b < 0 or not accepts(state, now, a, b, timing):
+            continue
+        state.lists[n_spared].spared = b
+        n_spared += 1
+        attempts[b].thief = attempts[a].job + 1
+        state.lists[n.n_steals].steal_at = now
+        n.n_steals += 1
+        wait = 0
+        if extended is not None:
+            wait = remaining(state, b, now, timing)[3]
+            if wait > 0:
+                schedule(state, b, wait, now)
+                kill(state, a, now, codes.NOW, codes.WAITS, codes.NODE_FAILURE, b)
+                hit[i].is_killed = 1
+        if wait == 0:
+            kill(state, b, now, timing, codes.VICTIM_FIRST, codes.STOLEN, -1)
+
+
+@rule
+def begin_reaction(state: Any, extended: Any, n_hit: int, now: int) -> None:
+    """Cancel the scheduled stops of the attempts that failures hit."""
+    n, hit, n_cancelled, caused = state.n, state.hits, 0, False
+    for i in range(n_hit):
+        hit[i].cancelled, hit[i].is_killed = -1, 0
+        caused |= state.attempts[hit[i].attempt].failure > 0
+    if extended is not None and n_hit and n.n_stops:
+        n_cancelled = call_off_hit(state, n_hit, caused, now)
+    if n_hit and (n_cancelled < n_hit or not n.hit_as_victim):
+        state.lists[n.n_hits].hit_at, state.lists[n.n_hits].free_at_hit = now, n.n_free
+        n.n_hits += 1
+
+
+@rule
+def end_reaction(state: Any, extended: Any, n_hit: int, n_before: int, now: int) -> None:
+    """Kill the other attempts that failures hit, then the victims whose stops are due."""
+    n, hit = state.n, state.hits
+    for i in range(n_hit):
+        a, decided = hit[i].attempt, hit[i].cancelled
+        if hit[i].is_killed:
+            continue
+        if decided >= 0 and n.hit_as_victim:
+            kill(state, a, decided, codes.NOW, codes.VICTIM_FIRST, codes.NODE_FAILURE, -1)
+        else:
+            kill(state, a, now, codes.NOW, codes.FAILED, codes.NODE_FAILURE, -1)
+    n_first = n.n_first_kills = n.n_kills
+    if n_first > n_before:
+        emit(state, codes.KILLS, n_before, n_first)
+    if extended is not None and n.n_stops:
+        carry_out_due(state, now)
+    if n.n_kills > n_first:
+        # No plan until the victims are stopped: other jobs would start on their nodes.
+        n.may_plan = 0
+        emit(state, codes.KILLS, n_first, n.n_kills)
+
+
+@rule
+def submit(state: Any, j: int, at: int) -> int:
+    """Add the first attempt of a job. Return its row."""
+    n, jobs, attempts, profiles = state.n, state.jobs, state.attempts, state.profiles
+    a, p = n.n_attempts, jobs[j].profile
+    n.n_attempts += 1
+    attempts[a].job, attempts[a].priority, attempts[a].queued = j, codes.REGULAR, at
+    attempts[a].wall, attempts[a].delay = jobs[j].wall, profiles[p].delay
+    attempts[a].first = profiles[p].first_period
+    attempts[a].recovery = profiles[p].first_recovery
+    attempts[a].start = attempts[a].end = attempts[a].held_until = -1
+    if n.six_digits:
+        attempts[a].own_period = profiles[p].period
+        attempts[a].own_cost = profiles[p].cost
+        attempts[a].own_restart = profiles[p].restart
+    if not is_blocked(state, j, a):
+        state.lists[n.n_entered].entered = a
+        n.n_entered += 1
+    return int(a)
+
+
+@rule
+def end(state: Any, a: int, at: int, cause: int) -> None:
+    """End a running attempt that was not killed, and its job."""
+    attempts = state.attempts
+    leave(state, a, at, cause, max(0, at - attempts[a].start - attempts[a].recovery))
+    state.n.unfinished -= 1
+    if state.n.predict == codes.OF_RECENT:
+        note_run(state, a, at)
+    note_progress(state, attempts[a].job, codes.OK if cause == codes.COMPLETED else codes.NOT_OK)
+
+
+@rule
+def end_killed(state: Any, i: int, at: int) -> None:
+    """End the attempt of a row of kills. Its job waits for the acknowledgement."""
+    row = state.kills[i]
+    useful = remaining(state, row.attempt, row.decided, row.timing)[0]
+    leave(state, row.attempt, at, row.cause, max(0, useful))
+    if row.cause != codes.STOLEN:
+        state.jobs[state.attempts[row.attempt].job].interruptions += 1
+
+
+@rule
+def acknowledged(state: Any, extended: Any, i: int, now: int) -> None:
+    """Queue the remaining work of a killed attempt, or begin its wait."""
+    row = state.kills[i]
+    if row.then:
+        requeue(state, extended, row.attempt, row.decided, row.timing, row.then, now)
+    elif extended is not None:
+        begin_wait(state, row.attempt, row.victim, row.decided, now)
+
+
+@rule
+def change_nodes(
+    state: Any, room: Any, extended: Any, changed: Any, up: bool, cause: int, now: int,
+) -> int:  # fmt: skip
+    """Let nodes (ascending) fail or come up. Note the attempts that failures hit."""
+    n, attempts, owner, down = state.n, state.attempts, state.owner, state.down
+    hit, n_held, first_hit = state.hits, 0, n.n_hit
+    for i in range(len(changed)):
+        node = changed[i]
+        if down[node] != up:
+            return codes.REFERENCE
+        if not room.marked[node]:
+            room.marked[node] = True
+            room.changed[n.n_changed] = node
+            n.n_changed += 1
+        down[node] = not up
+        p = state.home[node // pool.BLOCK]
+        if up:
+            state.parts[p].repairs = 1
+        else:
+            state.parts[p].failures = 1
+        n.n_down += -1 if up else 1
+        if owner[node] == codes.FREE:
+            n.n_free += 1 if up else -1
+            state.parts[p].n_free += 1 if up else -1
+            state.free[node // pool.BLOCK] += 1 if up else -1
+            continue
+        a, listed = owner[node] - 1, up
+        if attempts[a].number == codes.HOLD:
+            n_held = insert_ascending(state.lists, n_held, a)
+            continue
+        for k in range(n.n_hit):
+            listed |= hit[k].attempt == a
+        if listed:
+            continue
+        k = n.n_hit
+        if 2 * k + n.n_stops + 2 > len(hit):
+            return codes.MORE_ROOM
+        while k > first_hit and hit[k - 1].attempt > a:  # ascending within an event
+            hit[k].attempt = hit[k - 1].attempt
+            k -= 1
+        hit[k].attempt, attempts[a].failure = a, cause
+        n.n_hit += 1
+    if not up:
+        n.n_failed_now = 1
+    if extended is not None and n_held:
+        note_held_nodes(state, n_held, now)
+        if not up:
+            lose_held_nodes(state, n_held, now)
+    return codes.DONE
+
+
+@rule
+def is_killed(state: Any, a: int) -> bool:
+    """Return whether the kill of an attempt is not acknowledged."""
+    kills = state.kills
+    for i in range(state.n.n_kills):
+        if kills[i].attempt == a:
+            return True
+    return False
+
+
+@rule
+def is_due(state: Any, now: int) -> bool:
+    """Return whether a scheduled stop is due."""
+    stops = state.stops
+    for s in range(state.n.n_stops):
+        if stops[s].at <= now:
+            return True
+    return False
+
+
+@rule
+def is_changed(state: Any) -> bool:
+    """Return whether anything that a plan depends on has changed since the last plan."""
+    n = state.n
+    if n.n_entered or n.n_left or n.n_new_holds:
+        return True
+    for p in range(len(state.parts)):
+        if state.parts[p].failures or state.parts[p].repairs:
+            return True
+    return False
+
+
+@rule
+def settle(state: Any, now: int) -> int:
+    """Complete what happened. Return the number of attempts hit, or -1 if nothing is to decide."""
+    n, attempts, hit, n_hit = state.n, state.attempts, state.hits, 0
+    release(state, now)
+    for i in range(n.n_hit):
+        a = hit[i].attempt
+        if attempts[a].end < 0 and not is_killed(state, a):
+            hit[n_hit].attempt = a
+            n_hit += 1
+    n.n_hit = 0
+    if not (is_changed(state) or n.n_failed_now or is_due(state, now)):
+        return -1
+    if n.n_kills == 0:
+        n.may_plan = n.two_passes
+    n.n_first_kills = 0
+    return n_hit
+
+
+@rule
+def decide(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
+    """React and plan, until nothing is left to decide or kills must be acknowledged first.
+
+    A driver that asks Python policies calls the same steps, with a question instead of `steal` or
+    of `plan_all`.
+    """
+    n, n_hit = state.n, settle(state, now)
+    if n_hit < 0:
+        return codes.DONE
+    n_before, failures = n.n_kills, n.n_failed_now != 0
+    n.n_failed_now = 0
+    if n_hit or n.n_stops or n.n_waits:
+        begin_reaction(state, extended, n_hit, now)
+        if failures and n.stealing:
+            if extended is not None:
+                give_up_steals(state, now)
+            if n_hit:
+                steal(state, extended, n_hit, now)
+        end_reaction(state, extended, n_hit, n_before, now)
+    while True:
+        if n.too_small:
+            return codes.MORE_ROOM
+        if n.unclear > 1:
+            return codes.REFERENCE
+        if is_changed(state) and (n.n_kills == 0 or n.may_plan):
+            outcome = plan_all(state, room, table, now)
+            if outcome != codes.DONE:
+                return outcome
+        if n.n_kills == 0 and extended is not None and n.n_waits and second_pass(state, now):
+            continue
+        if release(state, now):
+            continue
+        return codes.DONE
+
+
+@rule
+def plan_all(state: Any, room: Any, table: Any, now: int) -> int:
+    """Plan in every partition in which something has changed."""
+    n, n_parts = state.n, len(state.parts)
+    for i in range(n.n_entered if n.parted else 0):
+        a = state.lists[i].entered
+        if state.attempts[a].number == 0 and not is_allowed(state, a):
+            reject(state, a, codes.REJECTED)
+    nodes_changed = False
+    for p in range(n_parts):
+        if n_parts > 1 and not has_news(state, p):
+            continue
+        failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
+        outcome = plan(state, room, table, p, failures, repairs, now)
+        if outcome != codes.DONE:
+            return outcome
+        nodes_changed |= failures or repairs
+        state.parts[p].failures = state.parts[p].repairs = 0
+    if nodes_changed:
+        for i in range(n.n_changed):
+            room.marked[room.changed[i]] = False
+        n.n_changed = 0
+    n.n_entered = n.n_left = n.n_new_holds = 0
+    return codes.DONE

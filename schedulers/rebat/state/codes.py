@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codes in the tables of a simulation, and the outcomes of the rules."""
+
+from __future__ import annotations
+
+from rebat.kernels import pool
+
+HOLD = -1
+"""The number of an attempt that is held nodes."""
+
+WAITS = 0
+"""What happens after a kill, instead of a priority: the job waits for a victim."""
+
+FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
+"""Queue orders with ties by serial (BY_ID: by id)."""
+LONGEST_TIME, SHORTEST_TIME, MOST_NODES, FEWEST, LARGEST_AREA, SMALLEST_AREA = range(6, 12)
+LARGE_FIRST = 12
+"""Queue orders with ties by job (`rebat.policies.queue_order`)."""
+BY_VALUE = 13
+"""Queue order by formula, with ties by entry into the queue."""
+
+FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
+"""Victim rules."""
+
+FEWER_NODES, LATER_RELEASE, SMALLER_FLOW = range(3)
+"""Criteria of steals."""
+
+OF_JOB, OF_ATTEMPT = range(2)
+"""Releases: that of the job, or that of the attempt."""
+
+BY_RELEASE, BY_START, BY_TEXT = range(3)
+"""Ties between victims."""
+
+NOW, PROACTIVE, NEXT = range(3)
+"""Timings of stops."""
+
+OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
+"""Predictions of run times."""
+
+COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DEPENDENCY = range(8)
+"""Causes of the end of an attempt."""
+
+STARTED, NOT_OK, OK = range(1, 4)
+"""Progress of a job: it has started, or it has ended. 0: it has not started."""
+
+VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
+"""Reasons why a steal is cancelled."""
+
+DONE, MORE_EVENTS, LARGER_ROOM, MORE_ROOM, REFERENCE = range(5)
+"""Outcomes: complete; the simulation goes on with more events, or with the same arrays in a larger
+size (`grown`); it starts again with larger arrays; the reference must simulate."""
+
+START, REGISTER, REJECT, KILLS, CALL = range(5)
+"""Decisions (`tables.Decision`)."""
+
+ALL = -1
+APPEND, COMPRESS, REBUILD = 1, 2, 3
+REGULAR, VICTIM_FIRST, FAILED = 1, 2, 3
+LONGEST_US = 2**60
+FREE = pool.FREE
