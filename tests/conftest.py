@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from rebat.drive import choose
 from rebat.policies.presets import scheduler
-from rebat.sim import choose
 from tests.support.amount import AMOUNT, few
 from tests.support.recordings import ABSENT, beside
 from tests.support.scenarios import machine

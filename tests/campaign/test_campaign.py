@@ -21,6 +21,7 @@ from rebat.campaign.simulations import KIND
 from rebat.campaign.store import Store
 from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
+from rebat.drive import choose
 from rebat.executors.processes import TRIES, on_processes
 from rebat.executors.resources import Resources
 from rebat.runs import simulating
@@ -28,7 +29,6 @@ from rebat.runs.runner import Outcome, Task, lost
 from rebat.runs.simulating import simulate_run
 from rebat.runs.single import RunResult
 from rebat.runs.unit import Unit
-from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.support.campaigns import (

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from rebat.core.errors import InputError, RebatError
+from rebat.drive.shared import Shared
+from rebat.drive.simulate import Events
 from rebat.executors.resources import Resources
 from rebat.executors.table import EXECUTORS
 from rebat.models.failures.renewal import Authors
-from rebat.drive.shared import Shared
-from rebat.drive.simulate import Events
 
 
 def square(number: int) -> int:

@@ -13,7 +13,7 @@ import rebat
 from rebat.kernels import code_cache
 
 PACKAGE = Path(rebat.__file__).parent
-DECORATED = re.compile(r"^@(kernel|inlined|step|loop)\b", re.MULTILINE)
+DECORATED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule|whole_rule)\b", re.MULTILINE)
 
 
 def test_the_stamp_covers_every_file_with_compiled_functions() -> None:
@@ -21,8 +21,8 @@ def test_the_stamp_covers_every_file_with_compiled_functions() -> None:
     sources = code_cache.sources_of_kernels(PACKAGE)
     assert compiled <= set(sources)
     names = {str(file.relative_to(PACKAGE)) for file in sources}
-    assert {"sim/plan.py", "sim/links.py", "sim/predict.py", "sim/by_value.py"} <= names
-    assert {"core/units.py", "sim/columns.py", "policies/formula.py"} <= names  # constants
+    assert {"rules/plan.py", "rules/links.py", "rules/predict.py", "drive/embedded.py"} <= names
+    assert {"core/units.py", "state/codes.py", "policies/formula.py"} <= names  # constants
 
 
 def test_a_change_of_each_of_these_files_changes_the_stamp(

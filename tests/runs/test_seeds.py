@@ -13,6 +13,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.drive import choose
 from rebat.results.comparison import Runs, intervals_csv, rows, seeds_csv
 from rebat.results.intervals import interval, relative_width
 from rebat.results.metric import name_of
@@ -20,7 +21,6 @@ from rebat.runs import seeds
 from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.unit import Source
-from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
 from tests.support.scenarios import machine
 

@@ -20,6 +20,8 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import MAX_ATTEMPTS, Dialect
 from rebat.core.units import to_us
+from rebat.drive.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
+from rebat.drive.simulate import Events
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.formula import NAMED
@@ -28,9 +30,6 @@ from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult, simulate
-from rebat.drive.choose import ready
-from rebat.drive.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
-from rebat.drive.simulate import Events
 from tests.support.dependent import check_dependent, dependent
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
@@ -280,7 +279,7 @@ def both(workload: Workload, policy: str, **circumstances: Any) -> RunResult:
     """
     chosen = preset(policy)
     expected = simulate(workload, chosen, **circumstances, how="reference")
-    if ready(chosen.point) and not why_not_policy(chosen.point):
+    if not why_not_policy(chosen.point):
         try:
             ours = simulate(workload, chosen, **circumstances, how="interpreted")
         except InputError as error:

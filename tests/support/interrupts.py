@@ -20,9 +20,9 @@ from typing import Any
 import rebat
 from rebat.api.workloads import load_workload
 from rebat.core.jobs import Workload
+from rebat.drive.shared import Shared
 from rebat.results.comparison import rows
 from rebat.runs.scenario import ScenarioOptions
-from rebat.drive.shared import Shared
 from rebat.studies.whatif.answers import Answers
 from rebat.studies.whatif.question import started
 from tests.support.scenarios import machine

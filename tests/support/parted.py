@@ -18,12 +18,12 @@ import numpy as np
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
+from rebat.drive.simulate import Events
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.formula import formula_of
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.runs.single import RunResult, simulate
-from rebat.drive.simulate import Events
 from tests.support.both_ways import Case, check_same
 from tests.support.dependent import dependent
 

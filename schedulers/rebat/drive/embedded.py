@@ -18,7 +18,7 @@ from rebat.state import codes
 
 
 @whole_rule
-def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
+def run(
     line_at: Any,
     line_up: Any,
     line_cause: Any,

@@ -56,6 +56,7 @@ from rebat.policies.reactions.stealing import StealingOptions
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
 from rebat.state import codes, tables
+from rebat.state.rows import zeros
 
 Ints = npt.NDArray[np.int64]
 
@@ -238,7 +239,8 @@ def simulate(
     until_us = int((table["submit"] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
-    play, factor, room = machine_code_of(run) if compiled else run, 1, None
+    play: Any = machine_code_of(run) if compiled else run
+    factor, room = 1, None
 
     def new_room() -> tables.Room:
         return tables.room_for(
@@ -271,7 +273,7 @@ def simulate(
     return outcome_of(jobs, events, machine, machine.restore(tables.finished(room)), on_progress)
 
 
-def check_numbers(table: Ints, parameters: tables.Numbers) -> None:
+def check_numbers(table: Any, parameters: tables.Numbers) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
     judges_flows = parameters.stealing and parameters.criterion == codes.SMALLER_FLOW
     if judges_flows and (table["wall"] >= FOREVER_US).any():
@@ -294,7 +296,7 @@ def ranks_of(jobs: Submissions) -> Ints:
     return ranks
 
 
-def with_periods_as_forwarded(table: Ints, profiles: Ints) -> tuple[Ints, Ints]:
+def with_periods_as_forwarded(table: Any, profiles: Any) -> tuple[Any, Any]:
     """Return both tables with periods as Batsim rounds them (see `rebat.models.remaining`).
 
     A rounded period depends on the number of nodes, so a profile becomes a row for each number.
@@ -323,8 +325,8 @@ def extended(parameters: tables.Numbers) -> bool | None:
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
-    jobs = np.zeros(0, dtype=tables.Job.dtype)
-    profiles = np.zeros(0, dtype=tables.Profile.dtype)
+    jobs = zeros(tables.Job, 0)
+    profiles = zeros(tables.Profile, 0)
     parts, links = tables.parts_for([1]), tables.no_links()
     formula = arrays_of(None, 1)
     room = tables.room_for(jobs, profiles, parameters, 0, 1, parts, links, formula, True)
@@ -388,7 +390,7 @@ class Submissions:
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
         patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
-        self.table_of_profiles = np.zeros(len(profiles), dtype=tables.Profile.dtype)
+        self.table_of_profiles = zeros(tables.Profile, len(profiles))
         self.table_of_profiles["delay"] = delays_us_of(profiles)
         self.table_of_profiles["ret"] = [int(profile.get("ret", 0)) for profile in profiles]
         for name, values in zip(PATTERN, patterns.reshape(-1, 6)[self.kind_of].T, strict=True):
@@ -398,7 +400,7 @@ class Submissions:
         numbers = {"": 0}
         users = [numbers.setdefault(each.user, len(numbers)) for each in traits]
         walls_us = jobs.walltime_us
-        self.table = table = np.zeros(len(order), dtype=tables.Job.dtype)
+        self.table = table = zeros(tables.Job, len(order))
         table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
         table["wall"] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
         table["profile"] = self.profiles

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 from numba.misc.appdirs import AppDirs
 
@@ -23,7 +23,7 @@ from rebat.kernels.compiling import compiling
 FOLDERS = "kernels", "rules", "drive"
 """The folders of the package with compiled functions."""
 
-_COMPILED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule)\b", re.MULTILINE)
+_COMPILED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule|whole_rule)\b", re.MULTILINE)
 _IMPORT = re.compile(r"^from (rebat[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 _CONSTANT = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 

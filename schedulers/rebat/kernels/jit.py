@@ -22,6 +22,8 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any, TypeVar
 
+import numpy as np
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = "NUMBA_DISABLE_JIT"
@@ -29,6 +31,9 @@ PLAIN = "NUMBA_DISABLE_JIT"
 
 INTERPRETED_S = 0.3
 """Time for which a kernel runs as plain Python before it is compiled. Compiling takes longer."""
+
+
+ALWAYS = float("inf")
 
 
 class Kernel:
@@ -42,12 +47,15 @@ class Kernel:
     function : callable
     options : dict
         Options of ``numba.njit``.
+    left_s : float, optional
+        Time for which Python may still interpret it. By default, it is determined at the first use.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], left_s: float | None = None
+    ) -> None:
         update_wrapper(self, function)
-        self._function, self._options = function, options
-        self._left_s: float | None = None
+        self._function, self._options, self._left_s = function, options, left_s
 
     def __call__(self, *arguments: Any) -> Any:
         if self._left_s is None:
@@ -56,7 +64,8 @@ class Kernel:
             return self.compiled(*arguments)
         begin = perf_counter()
         try:
-            return self._function(*arguments)
+            with np.errstate(over="ignore"):  # as machine code does
+                return self._function(*arguments)
         finally:
             self._left_s -= perf_counter() - begin
 
@@ -68,11 +77,12 @@ class Kernel:
         """The compiled function. It replaces the kernel in the module of the kernel."""
         from rebat.kernels.code_cache import machine_code
 
-        function, self._left_s = self._function, 0.0
+        function = self._function
         compiled = machine_code(function, **self._options)
-        module = vars(sys.modules[function.__module__])
-        if module.get(function.__name__) is self:
-            module[function.__name__] = compiled
+        if self._left_s != ALWAYS:
+            self._left_s, module = 0.0, vars(sys.modules[function.__module__])
+            if module.get(function.__name__) is self:
+                module[function.__name__] = compiled
         return compiled
 
 
@@ -80,9 +90,9 @@ def _is_on_disk(function: Any) -> bool:
     """Return whether machine code of a kernel is in the cache, for whatever arguments."""
     folder = Path(function.__code__.co_filename).parent / "__pycache__"
     name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
-    if "NUMBA_CACHE_DIR" not in os.environ and os.access(folder, os.W_OK):
-        if not any(file.name.startswith(name) for file in folder.iterdir()):
-            return False  # numba would store it here
+    is_here = "NUMBA_CACHE_DIR" not in os.environ and os.access(folder, os.W_OK)
+    if is_here and not any(file.name.startswith(name) for file in folder.iterdir()):
+        return False
     from rebat.kernels.code_cache import KernelCache
 
     return bool(KernelCache(function).signatures())
@@ -103,8 +113,8 @@ def is_ready(function: Any, arguments: tuple[Any, ...]) -> bool:
     return is_compiled_for(kernel, arguments)
 
 
-def _compiled(function: Function, **options: Any) -> Any:
-    return Kernel(function, options) if may_compile() else function
+def _compiled(function: Function, left_s: float | None = None, **options: Any) -> Any:
+    return Kernel(function, options, left_s) if may_compile() else function
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,17 +127,17 @@ def inlined(function: Function) -> Function:
 
     Otherwise, each call would count references to every array, which takes longer than the step.
     """
-    return _compiled(function, forceinline=True)
+    return _compiled(function, ALWAYS, forceinline=True)
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline a small step of a kernel into its callers, without reference counts of arrays.
 
-    The step must not create an array. Python must not call a step that returns an array. Counting
-    references would take longer than the step itself. ``_nrt`` is the option of numba that enables
-    reference counts.
+    The step must not create an array. Counting references would take longer than the step itself.
+    ``_nrt`` is the option of numba that enables reference counts. Python always interprets a step:
+    machine code could return an array that is no longer there.
     """
-    return _compiled(function, forceinline=True, _nrt=False)
+    return _compiled(function, ALWAYS, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -168,8 +178,7 @@ def machine_code_of(function: Any) -> Any:
         names = dict(function.__globals__)
         copied = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
         copied.__qualname__, copied.__doc__ = function.__qualname__, function.__doc__
-        _MACHINE_CODE[function] = made = Kernel(copied, _RULES[function])
-        made._left_s = 0.0
+        _MACHINE_CODE[function] = Kernel(copied, _RULES[function], 0.0)
         for name in function.__code__.co_names:
             called = names.get(name)
             if isinstance(called, FunctionType) and called in _RULES:

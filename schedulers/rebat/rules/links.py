@@ -16,6 +16,7 @@ from rebat.core.job_table import Jobs
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.waits import reject
 from rebat.state import codes
+from rebat.state.rows import zeros
 from rebat.state.tables import Block, JobArray, Links, no_links
 
 AFTER, AFTER_OK, AFTER_NOT_OK = range(3)
@@ -37,7 +38,7 @@ def links_of(jobs: Jobs, order: Any) -> Links:
     kinds_of_jobs = jobs.extra_codes[order].tolist()
     places = {jobs.ids[row]: j for j, row in enumerate(order.tolist())}
     kinds, n = [*KINDS], len(kinds_of_jobs)
-    blocks = np.zeros(n, dtype=Block.dtype)
+    blocks = zeros(Block, n)
     conditions: list[tuple[int, int]] = []
     names: dict[str, int] = {}
     for j, code in enumerate(kinds_of_jobs):
@@ -56,7 +57,7 @@ def links_of(jobs: Jobs, order: Any) -> Links:
     blocks["dependent"] = np.cumsum(blocks["n_dependents"]) - blocks["n_dependents"]
     tasks = np.flatnonzero(blocks["array"])
     tasks = tasks[np.argsort(blocks["array"][tasks], kind="stable")]
-    of_arrays = np.zeros(len(names), dtype=JobArray.dtype)
+    of_arrays = zeros(JobArray, len(names))
     of_arrays["limit"] = [array_limit(name) for name in names]
     of_arrays["n_tasks"] = np.bincount(blocks["array"][tasks] - 1, minlength=len(names))
     of_arrays["first_task"] = np.cumsum(of_arrays["n_tasks"]) - of_arrays["n_tasks"]

@@ -107,7 +107,7 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
 
 
 @inlined_rule
-def plan(  # noqa: PLR0911, PLR0912, PLR0915 (one step of the loop)
+def plan(
     state: Any, room: Any, table: Any, p: int, failures: bool, repairs: bool, now: int,
 ) -> int:  # fmt: skip
     """Update the plan of a partition, and start what is due. Return DONE if this was possible."""

@@ -16,7 +16,7 @@ def planned(length: int, margin: int) -> int:
 
 
 @rule
-def key_of(attempts: Any, jobs: Any, a: int, parameters: Any) -> Any:  # noqa: PLR0911
+def key_of(attempts: Any, jobs: Any, a: int, parameters: Any) -> Any:
     """Return the part of the sort key between the priority and the tie."""
     order, j = parameters.order, attempts[a].job
     if order == codes.FCFS:

@@ -26,7 +26,7 @@ HALVES = 2.0**27 + 1
 
 
 @rule
-def interrupted(  # noqa: PLR0911 (a case each)
+def interrupted(
     period: Any, cost: Any, restart: Any, first: Any, recovery: Any, run: Any, timing: int,
     authors: bool, moment: Any,
 ) -> Any:  # fmt: skip
@@ -198,7 +198,7 @@ def lost_nodes(state: Any, a: int) -> Any:
 
 
 @rule
-def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
+def goes_first(state: Any, now: int, a: int, b: int) -> Any:
     """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
     parameters, jobs = state.n, state.jobs
     attempts, rule = state.attempts, parameters.victim

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,325 +16,335 @@ from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
 from rebat.policies.formula import COLUMNS
 from rebat.state import codes
-from rebat.state.rows import array_of, new_rows, row, rows_of
+from rebat.state.rows import array_of, dtype_of, new_rows, rows_of, zeros
 
 SPARE, POINTS = 256, 16384
 """Initial numbers of spare rows of attempts, and of points of a plan."""
 
 
-@row
+@dataclass(slots=True)
 class Attempt:
     """An attempt of a job. Held nodes are rows too, because they have serials of attempts.
 
-    ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before`` the
-    attempt of the same user that ended before (its number plus 1), ``place`` the place among the running
-    attempts. Fields that begin with ``own``:
-    the checkpoints, if the numbers of resubmissions are rounded. The last four fields are those of
-    held nodes: the record, the nodes that the plan knows, and the number of nodes."""
+    ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before``
+    the attempt of the same user that ended before (its number plus 1), ``place`` the place among
+    the running attempts. Fields that begin with ``own``: the checkpoints, if the numbers of
+    resubmissions are rounded. The last four fields are those of held nodes: the record, the nodes
+    that the plan knows, and the number of nodes.
+    """
 
-    job: int
-    number: int
-    priority: int
-    queued: int
-    wall: int
-    delay: int
-    first: int
-    recovery: int
-    start: int
-    end: int
-    cause: int
-    useful: int
-    nodes_at: int
-    n_nodes_at: int
-    held_until: int
-    thief: int
-    held_size: int
-    held_key: int
-    failure: int
-    predicted: int
-    ended_before: int
-    place: int
-    own_period: int
-    own_cost: int
-    own_restart: int
-    record: int
-    planned_at: int
-    n_planned_at: int
-    size_of_hold: int
+    job: int = 0
+    number: int = 0
+    priority: int = 0
+    queued: int = 0
+    wall: int = 0
+    delay: int = 0
+    first: int = 0
+    recovery: int = 0
+    start: int = 0
+    end: int = 0
+    cause: int = 0
+    useful: int = 0
+    nodes_at: int = 0
+    n_nodes_at: int = 0
+    held_until: int = 0
+    thief: int = 0
+    held_size: int = 0
+    held_key: int = 0
+    failure: int = 0
+    predicted: int = 0
+    ended_before: int = 0
+    place: int = 0
+    own_period: int = 0
+    own_cost: int = 0
+    own_restart: int = 0
+    record: int = 0
+    planned_at: int = 0
+    n_planned_at: int = 0
+    size_of_hold: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Job:
     """A job. The user is a number of at least 1, or 0 if it is unknown.
 
     The last fields are the ranks of the job among the ids, and among the ids of resubmissions, if a
-    rule compares ids as text."""
+    rule compares ids as text.
+    """
 
-    submit: int
-    size: int
-    wall: int
-    profile: int
-    job_class: int
-    part: int
-    user: int
-    by_name: int
-    by_prefix: int
-    interruptions: int
+    submit: int = 0
+    size: int = 0
+    wall: int = 0
+    profile: int = 0
+    job_class: int = 0
+    part: int = 0
+    user: int = 0
+    by_name: int = 0
+    by_prefix: int = 0
+    interruptions: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Profile:
-    """A profile. If the numbers of resubmissions are rounded, the period in seconds is a whole number
-    (``fraction``) times a power of two (``exponent``)."""
+    """A profile. If the numbers of resubmissions are rounded, the period in seconds is a whole
+    number (``fraction``) times a power of two (``exponent``).
+    """
 
-    delay: int
-    ret: int
-    checkpoints: int
-    period: int
-    cost: int
-    restart: int
-    first_period: int
-    first_recovery: int
-    fraction: int
-    exponent: int
+    delay: int = 0
+    ret: int = 0
+    checkpoints: int = 0
+    period: int = 0
+    cost: int = 0
+    restart: int = 0
+    first_period: int = 0
+    first_recovery: int = 0
+    fraction: int = 0
+    exponent: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Part:
     """A partition: its nodes and limits, and the lengths of its queue, heaps and profiles."""
 
-    first_node: int
-    end_node: int
-    most: int
-    longest: int
-    n_free: int
-    n_queued: int
-    n_planned_ends: int
-    n_overdue: int
-    opened: int
-    planned: int
-    base_n: int
-    plan_n: int
-    failures: int
-    repairs: int
-    sorted: int
+    first_node: int = 0
+    end_node: int = 0
+    most: int = 0
+    longest: int = 0
+    n_free: int = 0
+    n_queued: int = 0
+    n_planned_ends: int = 0
+    n_overdue: int = 0
+    opened: int = 0
+    planned: int = 0
+    base_n: int = 0
+    plan_n: int = 0
+    failures: int = 0
+    repairs: int = 0
+    sorted: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Hit:
-    """An attempt that failures hit, when the steal that this cancels was decided (-1: there is none),
-    and whether the attempt is already being killed."""
+    """An attempt that failures hit, when the steal that this cancels was decided (-1: there is
+    none), and whether the attempt is already being killed.
+    """
 
-    attempt: int
-    cancelled: int
-    is_killed: int
+    attempt: int = 0
+    cancelled: int = 0
+    is_killed: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Kill:
-    """A kill: ``then`` is the priority of the resubmission, or `WAITS` if the job waits for ``victim``."""
+    """A kill: ``then`` is the priority of the resubmission, or `WAITS` if the job waits for
+    ``victim``.
+    """
 
-    attempt: int
-    decided: int
-    timing: int
-    then: int
-    cause: int
-    victim: int
+    attempt: int = 0
+    decided: int = 0
+    timing: int = 0
+    then: int = 0
+    cause: int = 0
+    victim: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Stop:
     """A scheduled stop: when it was decided, when the checkpoint is complete, and its time."""
 
-    victim: int
-    decided: int
-    due: int
-    at: int
+    victim: int = 0
+    decided: int = 0
+    due: int = 0
+    at: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Wait:
-    """A stopped attempt, its held nodes (-1: none), how many of them are up, the victim, when the wait
-    ends, and whether the second pass ends it or chooses the nodes again."""
+    """A stopped attempt, its held nodes (-1: none), how many of them are up, the victim, when
+    the wait ends, and whether the second pass ends it or chooses the nodes again.
+    """
 
-    attempt: int
-    hold: int
-    n_held: int
-    victim: int
-    until: int
-    over: int
-    shrinks: int
-    decided: int
+    attempt: int = 0
+    hold: int = 0
+    n_held: int = 0
+    victim: int = 0
+    until: int = 0
+    over: int = 0
+    shrinks: int = 0
+    decided: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Decision:
-    """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and last plus 1)."""
+    """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and
+    last plus 1).
+    """
 
-    what: int
-    subject: int
-    up_to: int
+    what: int = 0
+    subject: int = 0
+    up_to: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Lists:
     """The i-th entry of each list.
 
-    Attempts in the order of their ends; attempts that enter the queue, leave their nodes, or are new
-    holds since the last plan; running attempts; attempts that victim rules spare, or held sets that are
-    hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free nodes then;
-    jobs given up; times of steals; times and reasons of cancelled steals; the attempt of user i that
-    ended last (its number plus 1)."""
+    Attempts in the order of their ends; attempts that enter the queue, leave their nodes, or are
+    new holds since the last plan; running attempts; attempts that victim rules spare, or held sets
+    that are hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free
+    nodes then; jobs given up; times of steals; times and reasons of cancelled steals; the attempt
+    of user i that ended last (its number plus 1).
+    """
 
-    record: int
-    entered: int
-    left: int
-    new_hold: int
-    running: int
-    spared: int
-    held_hit: int
-    hit_at: int
-    free_at_hit: int
-    given_up: int
-    steal_at: int
-    off_at: int
-    off_why: int
-    ended_last: int
+    record: int = 0
+    entered: int = 0
+    left: int = 0
+    new_hold: int = 0
+    running: int = 0
+    spared: int = 0
+    held_hit: int = 0
+    hit_at: int = 0
+    free_at_hit: int = 0
+    given_up: int = 0
+    steal_at: int = 0
+    off_at: int = 0
+    off_why: int = 0
+    ended_last: int = 0
 
 
-@row
+@dataclass(slots=True)
 class HoldRecord:
     """A record of held nodes."""
 
-    job: int
-    since: int
-    until: int
-    nodes_at: int
-    n_nodes_at: int
+    job: int = 0
+    since: int = 0
+    until: int = 0
+    nodes_at: int = 0
+    n_nodes_at: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Block:
     """A job with dependencies or an array, see `rebat.rules.links`."""
 
-    condition: int
-    n_conditions: int
-    dependent: int
-    n_dependents: int
-    attempt: int
-    progress: int
-    is_open: int
-    is_ready: int
-    array: int
-    stamp: int
-    why_never: int
-    new_job: int
-    progressed: int
+    condition: int = 0
+    n_conditions: int = 0
+    dependent: int = 0
+    n_dependents: int = 0
+    attempt: int = 0
+    progress: int = 0
+    is_open: int = 0
+    is_ready: int = 0
+    array: int = 0
+    stamp: int = 0
+    why_never: int = 0
+    new_job: int = 0
+    progressed: int = 0
 
 
-@row
+@dataclass(slots=True)
 class JobArray:
     """An array of jobs, see `rebat.rules.links`."""
 
-    limit: int
-    active: int
-    first_task: int
-    n_tasks: int
-    was_listed: int
-    listed: int
+    limit: int = 0
+    active: int = 0
+    first_task: int = 0
+    n_tasks: int = 0
+    was_listed: int = 0
+    listed: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Entry:
     """An entry of a heap."""
 
-    at: int
-    key: int
-    attempt: int
+    at: int = 0
+    key: int = 0
+    attempt: int = 0
 
 
-@row
+@dataclass(slots=True)
 class Numbers:
     """Parameters, then counters."""
 
-    depth: int
-    first_only: int
-    margin: int
-    order: int
-    on_arrival: int
-    on_priority: int
-    on_end: int
-    on_failure: int
-    on_repair: int
-    max_attempts: int
-    n_nodes: int
-    drawn: int
-    stealing: int
-    victim: int
-    criterion: int
-    release: int
-    tie: int
-    timing: int
-    authors: int
-    two_passes: int
-    lowest_held: int
-    hold_margin: int
-    others_first: int
-    hit_as_victim: int
-    chosen_once: int
-    program_k3: int
-    six_digits: int
-    named: int
-    fifo: int
-    timed: int
-    to_the_last_event: int
-    parted: int
-    predict: int
-    millionths: int
-    varies: int
-    sort_period: int
-    n_attempts: int
-    n_records: int
-    n_hits: int
-    n_given_up: int
-    n_lines: int
-    n_steals: int
-    n_steals_off: int
-    n_holds: int
-    unfinished: int
-    n_free: int
-    n_down: int
-    n_running: int
-    n_nodes_used: int
-    n_entered: int
-    n_left: int
-    n_ends: int
-    n_new_holds: int
-    n_kills: int
-    n_stops: int
-    n_waits: int
-    n_calls: int
-    last_call: int
-    n_held_hit: int
-    too_small: int
-    unclear: int
-    n_changed: int
-    sequence: int
-    key: int
-    n_blocked: int
-    n_new_jobs: int
-    n_progressed: int
-    n_touched: int
-    round: int
-    n_out: int
-    n_hit: int
-    n_failed_now: int
-    may_plan: int
-    n_first_kills: int
-    next_job: int
-    next_line: int
-    job_sequence: int
-    line_sequence: int
+    depth: int = 0
+    first_only: int = 0
+    margin: int = 0
+    order: int = 0
+    on_arrival: int = 0
+    on_priority: int = 0
+    on_end: int = 0
+    on_failure: int = 0
+    on_repair: int = 0
+    max_attempts: int = 0
+    n_nodes: int = 0
+    drawn: int = 0
+    stealing: int = 0
+    victim: int = 0
+    criterion: int = 0
+    release: int = 0
+    tie: int = 0
+    timing: int = 0
+    authors: int = 0
+    two_passes: int = 0
+    lowest_held: int = 0
+    hold_margin: int = 0
+    others_first: int = 0
+    hit_as_victim: int = 0
+    chosen_once: int = 0
+    program_k3: int = 0
+    six_digits: int = 0
+    named: int = 0
+    fifo: int = 0
+    timed: int = 0
+    to_the_last_event: int = 0
+    parted: int = 0
+    predict: int = 0
+    millionths: int = 0
+    varies: int = 0
+    sort_period: int = 0
+    n_attempts: int = 0
+    n_records: int = 0
+    n_hits: int = 0
+    n_given_up: int = 0
+    n_lines: int = 0
+    n_steals: int = 0
+    n_steals_off: int = 0
+    n_holds: int = 0
+    unfinished: int = 0
+    n_free: int = 0
+    n_down: int = 0
+    n_running: int = 0
+    n_nodes_used: int = 0
+    n_entered: int = 0
+    n_left: int = 0
+    n_ends: int = 0
+    n_new_holds: int = 0
+    n_kills: int = 0
+    n_stops: int = 0
+    n_waits: int = 0
+    n_calls: int = 0
+    last_call: int = 0
+    n_held_hit: int = 0
+    too_small: int = 0
+    unclear: int = 0
+    n_changed: int = 0
+    sequence: int = 0
+    key: int = 0
+    n_blocked: int = 0
+    n_new_jobs: int = 0
+    n_progressed: int = 0
+    n_touched: int = 0
+    round: int = 0
+    n_out: int = 0
+    n_hit: int = 0
+    n_failed_now: int = 0
+    may_plan: int = 0
+    n_first_kills: int = 0
+    next_job: int = 0
+    next_line: int = 0
+    job_sequence: int = 0
+    line_sequence: int = 0
 
 
 class Links(NamedTuple):
@@ -362,7 +373,7 @@ class Links(NamedTuple):
 def no_links() -> Links:
     """Return the links of jobs without dependencies and arrays."""
     none = np.zeros(0, dtype=np.int64)
-    blocks, arrays = np.zeros(0, dtype=Block.dtype), np.zeros(0, dtype=JobArray.dtype)
+    blocks, arrays = zeros(Block, 0), zeros(JobArray, 0)
     return Links(blocks, none.reshape(0, 2), none, arrays, none)
 
 
@@ -482,7 +493,7 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
 
 def parts_for(sizes: Sequence[int]) -> Any:
     """Return the table of partitions with these numbers of nodes. Each begins at a block."""
-    parts = np.zeros(len(sizes), dtype=Part.dtype)
+    parts = zeros(Part, len(sizes))
     ends = np.cumsum([-(-size // pool.BLOCK) * pool.BLOCK for size in sizes])
     parts["first_node"][1:] = ends[:-1]
     parts["most"] = parts["n_free"] = sizes
@@ -584,7 +595,7 @@ def room_for(
 def _tables(n_tables: int, n: int, compiled: bool) -> Any:
     """Return heaps of ``n`` entries."""
     if compiled:
-        return np.zeros((n_tables, n), dtype=Entry.dtype)  # type: ignore[attr-defined]
+        return zeros(Entry, n_tables, n)
     return [new_rows(Entry, n, compiled) for _ in range(n_tables)]
 
 
@@ -593,7 +604,7 @@ def grown(room: Room, larger: Room) -> Room:
     for old, new in ((room.state, larger.state), (room[1:], larger[1:])):
         for source, target in zip(old, new, strict=True):
             if isinstance(source, np.record | Numbers):
-                for name in Numbers.__slots__:
+                for name in (field.name for field in fields(Numbers)):
                     setattr(target, name, getattr(source, name))
             elif isinstance(source, list):
                 if source and isinstance(source[0], list):
@@ -609,9 +620,9 @@ def grown(room: Room, larger: Room) -> Room:
 def numbers_of(parameters: Any, compiled: bool) -> Any:
     """Return the parameters and counters for the loop."""
     if not compiled:
-        return Numbers(*Numbers.values(parameters))
-    array = np.zeros(1, dtype=(np.record, Numbers.dtype)).view(np.recarray)
-    array[0] = Numbers.values(parameters)
+        return replace(parameters)
+    array = np.zeros(1, dtype=(np.record, dtype_of(Numbers))).view(np.recarray)
+    array[0] = astuple(parameters)
     return array[0]
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from rebat.api import remarks
 from rebat.cli.main import main
+from rebat.drive import simulate
+from rebat.drive.eligible import why_not_policy, why_not_workload
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
-from rebat.sim import columns, simulate
-from rebat.drive.eligible import why_not_policy, why_not_workload
+from rebat.state import codes, tables
 from rebat.workloads.generate import synthetic
 from tests.support.both_ways import Case, play
 
@@ -62,19 +63,19 @@ def test_arrays_that_are_too_small_grow(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(simulate, "run", watched)
     for policy in policies:
         results = []
-        for spare, points in ((columns.SPARE, columns.POINTS), (0, 1)):
-            monkeypatch.setattr(columns, "SPARE", spare)
-            monkeypatch.setattr(columns, "POINTS", points)
+        for spare, points in ((tables.SPARE, tables.POINTS), (0, 1)):
+            monkeypatch.setattr(tables, "SPARE", spare)
+            monkeypatch.setattr(tables, "POINTS", points)
             events = Authors(600, 600).events(128, 0, None, 1)
             results.append(
                 simulate.simulate(
                     workload, preset(policy).point, simulate.Events(events), n_nodes=128,
-                    max_attempts=1000,
+                    max_attempts=1000, compiled=False,
                 )
             )  # fmt: skip
         assert results[0].ledger.attempts == results[1].ledger.attempts
         assert len(results[0].ledger.attempts) > 100
-    assert outcomes >= {columns.DONE, columns.MORE_EVENTS, columns.LARGER_ROOM}
+    assert outcomes >= {codes.DONE, codes.MORE_EVENTS, codes.LARGER_ROOM}
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 from rebat.core.attempts import When
@@ -13,8 +12,9 @@ from rebat.core.units import to_us
 from rebat.models import remaining
 from rebat.models.checkpoint import CheckpointPattern
 from rebat.rules import stops
-from rebat.state.tables import BY_NAME, BY_PREFIX, JOB, N_COLUMNS, NEXT, NOW, NUMBER, PROACTIVE
 from rebat.rules.queue import text_first
+from rebat.state.codes import NEXT, NOW, PROACTIVE
+from rebat.state.tables import Attempt, Job
 
 
 def numbers(rng: random.Random):
@@ -35,16 +35,17 @@ def test_six_digits_are_those_of_text() -> None:
 
 def test_ids_of_attempts_are_compared_as_text() -> None:
     names, rng = ["7", "70", "10", "9-a", "a"], random.Random(0)
-    jobs = np.zeros((len(names), BY_PREFIX + 1), dtype=np.int64)
-    for column, ending in ((BY_NAME, ""), (BY_PREFIX, "-")):
+    jobs = [Job() for _ in names]
+    for field, ending in (("by_name", ""), ("by_prefix", "-")):
         ranked = sorted(name + ending for name in names)
-        jobs[:, column] = [ranked.index(name + ending) for name in names]
-    attempts = np.zeros((2, N_COLUMNS), dtype=np.int64)
+        for name, job in zip(names, jobs, strict=True):
+            setattr(job, field, ranked.index(name + ending))
+    attempts = [Attempt(), Attempt()]
     for _ in range(2000):
         texts = []
         for row in attempts:
-            row[JOB], row[NUMBER] = rng.randrange(len(names)), rng.choice([0, 1, 2, 9, 10, 12, 101])
-            name, number = names[row[JOB]], int(row[NUMBER])
+            row.job, row.number = rng.randrange(len(names)), rng.choice([0, 1, 2, 9, 10, 12, 101])
+            name, number = names[row.job], row.number
             texts.append(f"resubmit!{name}-{number}" if number else f"w0!{name}")
         assert text_first(attempts, jobs, 0, 1) == (texts[0] < texts[1]), texts
 
