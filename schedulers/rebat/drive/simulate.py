@@ -389,7 +389,7 @@ class Submissions:
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
-        patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
+        patterns = np.array([self.pattern(c) for c in self.kinds], dtype=np.int64)
         self.table_of_profiles = zeros(tables.Profile, len(profiles))
         self.table_of_profiles["delay"] = delays_us_of(profiles)
         self.table_of_profiles["ret"] = [int(profile.get("ret", 0)) for profile in profiles]
@@ -408,7 +408,7 @@ class Submissions:
         table["user"] = np.array(users, dtype=np.int64)[jobs.extra_codes[order]]
 
     @staticmethod
-    def _pattern(c: Checkpointing | None) -> tuple[int, ...]:
+    def pattern(c: Checkpointing | None) -> tuple[int, ...]:
         """Return the columns of a profile that its checkpoints determine."""
         if c is None:
             return (0, 0, 0, 0, 0, 0)
