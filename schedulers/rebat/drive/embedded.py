@@ -48,7 +48,7 @@ def run(
     """
     state, ends = room.state, room.ends
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
-    nodes, down = state.nodes, state.down
+    nodes, failed = state.nodes, state.failed
     n_jobs, n_lines, n_nodes = len(jobs), len(line_at), parameters.n_nodes
     n_parts, calls = len(state.parts), state.calls
     while n.unfinished > 0:
@@ -153,9 +153,9 @@ def run(
     while n.next_line < n_lines and line_at[n.next_line] <= until:
         for i in range(line_first[n.next_line], line_first[n.next_line + 1]):
             node, up = line_nodes[i], line_up[n.next_line] != 0
-            if down[node] != up:
+            if failed[node] != up:
                 return codes.REFERENCE
-            down[node] = not up
+            failed[node] = not up
         n.next_line += 1
     if until >= 0 and n.next_line == n_lines and parameters.drawn:
         return codes.MORE_EVENTS

@@ -52,6 +52,7 @@ from rebat.rules.waits import (
     requeue,
     schedule,
     second_pass,
+    stop_of,
 )
 from rebat.state import codes
 
@@ -199,7 +200,7 @@ def end_killed(state: Any, i: int, at: int) -> None:
     row = state.kills[i]
     useful = remaining(state, row.attempt, row.decided, row.timing)[0]
     leave(state, row.attempt, at, row.cause, max(0, useful))
-    if row.cause != codes.STOLEN:
+    if row.cause == codes.NODE_FAILURE:
         state.jobs[state.attempts[row.attempt].job].interruptions += 1
 
 
@@ -210,7 +211,43 @@ def acknowledged(state: Any, extended: Any, i: int, now: int) -> None:
     if row.then:
         requeue(state, extended, row.attempt, row.decided, row.timing, row.then, now)
     elif extended is not None:
-        begin_wait(state, row.attempt, row.victim, row.decided, now)
+        s, until, due = stop_of(state, row.victim), 0, 0
+        if s >= 0:
+            until, due = state.stops[s].at, state.stops[s].due
+        begin_wait(state, row.attempt, row.victim, until, due, codes.FAILED, row.decided, now)
+
+
+@inlined_rule
+def change_use(state: Any, room: Any, node: int, up: bool) -> None:
+    """Note that a node failed, was drained, or returned, and whether it is usable now."""
+    n, p = state.n, state.home[node // pool.BLOCK]
+    if not room.marked[node]:
+        room.marked[node] = True
+        room.changed[n.n_changed] = node
+        n.n_changed += 1
+    if up:
+        state.parts[p].repairs = 1
+    else:
+        state.parts[p].failures = 1
+    unusable = state.failed[node] or state.drained[node]
+    if unusable == state.down[node]:
+        return
+    state.down[node] = unusable
+    if state.owner[node] == codes.FREE:
+        more = -1 if unusable else 1
+        n.n_free += more
+        state.parts[p].n_free += more
+        state.free[node // pool.BLOCK] += more
+
+
+@rule
+def drain(state: Any, room: Any, changed: Any, drains: bool) -> None:
+    """Drain nodes, on which no attempt starts, or let them return."""
+    for i in range(len(changed)):
+        node = changed[i]
+        state.n.n_drained += int(drains) - int(state.drained[node])
+        state.drained[node] = drains
+        change_use(state, room, node, not drains)
 
 
 @rule
@@ -218,27 +255,16 @@ def change_nodes(
     state: Any, room: Any, extended: Any, changed: Any, up: bool, cause: int, now: int,
 ) -> int:  # fmt: skip
     """Let nodes (ascending) fail or come up. Note the attempts that failures hit."""
-    n, attempts, owner, down = state.n, state.attempts, state.owner, state.down
+    n, attempts, owner = state.n, state.attempts, state.owner
     hit, n_held, first_hit = state.hits, 0, n.n_hit
     for i in range(len(changed)):
         node = changed[i]
-        if down[node] != up:
+        if state.failed[node] != up:
             return codes.REFERENCE
-        if not room.marked[node]:
-            room.marked[node] = True
-            room.changed[n.n_changed] = node
-            n.n_changed += 1
-        down[node] = not up
-        p = state.home[node // pool.BLOCK]
-        if up:
-            state.parts[p].repairs = 1
-        else:
-            state.parts[p].failures = 1
+        state.failed[node] = not up
         n.n_down += -1 if up else 1
+        change_use(state, room, node, up)
         if owner[node] == codes.FREE:
-            n.n_free += 1 if up else -1
-            state.parts[p].n_free += 1 if up else -1
-            state.free[node // pool.BLOCK] += 1 if up else -1
             continue
         a, listed = owner[node] - 1, up
         if attempts[a].number == codes.HOLD:

@@ -50,8 +50,9 @@ def release_nodes(state: Any, a: int) -> None:
     """Release the nodes of an attempt, or held nodes."""
     first, k = state.attempts[a].nodes_at, state.attempts[a].n_nodes_at
     freed = pool.release(
-        state.owner, state.down, state.free, state.nodes[first : first + k], state.n.n_down > 0
-    )
+        state.owner, state.down, state.free, state.nodes[first : first + k],
+        state.n.n_down + state.n.n_drained > 0,
+    )  # fmt: skip
     state.n.n_free += freed
     state.parts[state.jobs[state.attempts[a].job].part].n_free += freed
 
@@ -89,6 +90,30 @@ def reject(state: Any, a: int, cause: int) -> None:
 
 
 @rule
+def again(state: Any, a: int, priority: int, now: int) -> int:
+    """Queue the next attempt of a stopped one. If its job is given up, return -1."""
+    n, attempts, j = state.n, state.attempts, state.attempts[a].job
+    if state.jobs[j].interruptions >= n.max_attempts:
+        state.lists[n.n_given_up].given_up = j
+        n.n_given_up += 1
+        n.unfinished -= 1
+        note_progress(state, j, codes.NOT_OK)
+        return -1
+    b = n.n_attempts
+    if b == len(attempts):
+        n.too_small = 1
+        return -1
+    n.n_attempts += 1
+    attempts[b].job, attempts[b].number = j, attempts[a].number + 1
+    attempts[b].priority, attempts[b].queued = priority, now
+    attempts[b].start = attempts[b].end = attempts[b].held_until = -1
+    emit(state, codes.REGISTER, b, a)
+    state.lists[n.n_entered].entered = b
+    n.n_entered += 1
+    return int(b)
+
+
+@rule
 def requeue(
     state: Any, extended: Any, a: int, decided: int, timing: int, priority: int,
     now: int,
@@ -97,22 +122,10 @@ def requeue(
 
     ``decided`` is the time at which the stop was decided.
     """
-    n, parameters = state.n, state.n
-    attempts, j = state.attempts, state.attempts[a].job
-    if state.jobs[j].interruptions >= parameters.max_attempts:
-        state.lists[n.n_given_up].given_up = j
-        n.n_given_up += 1
-        n.unfinished -= 1
-        note_progress(state, j, codes.NOT_OK)
+    parameters, attempts, j = state.n, state.attempts, state.attempts[a].job
+    b = again(state, a, priority, now)
+    if b < 0:
         return
-    b = n.n_attempts
-    if b == len(attempts):
-        n.too_small = 1
-        return
-    n.n_attempts += 1
-    attempts[b].job, attempts[b].number = j, attempts[a].number + 1
-    attempts[b].priority, attempts[b].queued = priority, now
-    attempts[b].start = attempts[b].end = attempts[b].held_until = -1
     rounded = False
     if extended is not None and parameters.six_digits:
         attempts[b].own_period, attempts[b].own_cost = attempts[a].own_period, attempts[a].own_cost
@@ -129,9 +142,6 @@ def requeue(
     elif extended is not None:
         ran = decided / 1_000_000 - attempts[a].start / 1_000_000
         write_resubmission(state, a, b, ran, timing)
-    emit(state, codes.REGISTER, b, a)
-    state.lists[n.n_entered].entered = b
-    n.n_entered += 1
 
 
 # ---- held nodes
@@ -306,6 +316,8 @@ def schedule(state: Any, victim: int, wait: int, now: int) -> None:
         return
     stops[s].victim, stops[s].decided, stops[s].due = victim, now, now + wait
     stops[s].at = now + written_us(wait, parameters)
+    stops[s].timing, stops[s].then = parameters.timing, codes.VICTIM_FIRST
+    stops[s].cause = codes.STOLEN
     state.n.n_stops += 1
 
 
@@ -320,18 +332,21 @@ def kill(state: Any, a: int, decided: int, timing: int, then: int, cause: int, v
 
 
 @rule
-def begin_wait(state: Any, a: int, victim: int, decided: int, now: int) -> None:
-    """Hold the usable nodes of a stopped job until the stop of the victim."""
-    stops = state.stops
-    waits = state.waits
-    parameters = state.n
+def begin_wait(
+    state: Any, a: int, victim: int, until: int, due: int, priority: int, decided: int, now: int,
+) -> None:  # fmt: skip
+    """Hold the usable nodes of a stopped job until a time, or until the stop of the victim.
+
+    ``due`` is the expected end of the wait.
+    """
+    waits, parameters = state.waits, state.n
     n, attempts, i = state.n, state.attempts, state.n.n_waits
-    s, at = stop_of(state, victim), state.n.n_nodes_used
+    at = state.n.n_nodes_used
     if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or i == len(waits):
         n.too_small = 1
         return
-    if s < 0 or stops[s].at <= now:
-        requeue(state, True, a, decided, codes.NOW, codes.FAILED, now)
+    if until <= now:
+        requeue(state, True, a, decided, codes.NOW, priority, now)
         return
     first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
     k, size = pool.usable_of(
@@ -340,16 +355,19 @@ def begin_wait(state: Any, a: int, victim: int, decided: int, now: int) -> None:
     if parameters.lowest_held and size:
         k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])
     n.n_nodes_used += k
-    h, span = -1, written_us(stops[s].due - now + parameters.hold_margin, parameters)
+    h, span = -1, FOREVER_US
+    if due < FOREVER_US:
+        span = written_us(due - now + parameters.hold_margin, parameters)
     if size:
         h = hold(state, attempts[a].job, at, k, size, span, now)
     waits[i].attempt, waits[i].hold, waits[i].n_held = a, h, size
-    waits[i].victim, waits[i].until = victim, stops[s].at
+    waits[i].victim, waits[i].until = victim, until
     waits[i].over = waits[i].shrinks = 0
-    waits[i].decided = decided
+    waits[i].decided, waits[i].priority = decided, priority
     n.n_waits += 1
-    emit(state, codes.CALL, stops[s].at, 0)
-    call_at(state, stops[s].at)
+    if until < FOREVER_US:
+        emit(state, codes.CALL, until, 0)
+        call_at(state, until)
 
 
 @rule
@@ -359,11 +377,13 @@ def end_wait(state: Any, i: int, later: bool, now: int) -> int:
     if later:
         waits[i].over = 1
         return i + 1
-    a, h, decided = waits[i].attempt, waits[i].hold, waits[i].decided
+    a, h, decided, priority = (
+        waits[i].attempt, waits[i].hold, waits[i].decided, waits[i].priority,
+    )  # fmt: skip
     state.n.n_waits = remove_row(waits, state.n.n_waits, i)
     if h >= 0:
         let_go(state, h, now)
-    requeue(state, True, a, decided, codes.NOW, codes.FAILED, now)
+    requeue(state, True, a, decided, codes.NOW, priority, now)
     return i
 
 
@@ -461,11 +481,23 @@ def carry_out_due(state: Any, now: int) -> None:
             later = parameters.others_first != 0
             call_off(state, s, codes.VICTIM_ENDED, later, now)
         elif stops[s].at <= now:
+            stop = stops[s]
+            kill(state, victim, decided, stop.timing, stop.then, stop.cause, -1)
             state.n.n_stops = remove_row(stops, state.n.n_stops, s)
-            kill(state, victim, decided, parameters.timing, codes.VICTIM_FIRST, codes.STOLEN, -1)
             end_waits_for(state, victim, False, now)
         else:
             s += 1
+
+
+@rule
+def end_due_waits(state: Any, now: int) -> None:
+    """End the waits that are due."""
+    i = 0
+    while i < state.n.n_waits:
+        if state.waits[i].until <= now and not state.waits[i].over:
+            i = end_wait(state, i, False, now)
+        else:
+            i += 1
 
 
 @rule

@@ -8,8 +8,8 @@ from rebat.kernels import pool
 HOLD = -1
 """The number of an attempt that is held nodes."""
 
-WAITS = 0
-"""What happens after a kill, instead of a priority: the job waits for a victim."""
+WAITS, MOVES, ENDS = 0, -1, -2
+"""What happens after a kill, instead of a priority: the job waits, moves to other nodes, or ends."""
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""

@@ -136,8 +136,9 @@ class Hit:
 
 @dataclass(slots=True)
 class Kill:
-    """A kill: ``then`` is the priority of the resubmission, or `WAITS` if the job waits for
-    ``victim``.
+    """A kill: ``then`` is the priority of the resubmission, or `codes.WAITS` if the job waits.
+
+    The job waits for the stop of ``victim``.
     """
 
     attempt: int = 0
@@ -150,12 +151,18 @@ class Kill:
 
 @dataclass(slots=True)
 class Stop:
-    """A scheduled stop: when it was decided, when the checkpoint is complete, and its time."""
+    """A scheduled stop: when it was decided, when the checkpoint is complete, and its time.
+
+    The other fields are those of its kill.
+    """
 
     victim: int = 0
     decided: int = 0
     due: int = 0
     at: int = 0
+    timing: int = 0
+    then: int = 0
+    cause: int = 0
 
 
 @dataclass(slots=True)
@@ -172,6 +179,7 @@ class Wait:
     over: int = 0
     shrinks: int = 0
     decided: int = 0
+    priority: int = 0
 
 
 @dataclass(slots=True)
@@ -341,6 +349,7 @@ class Numbers:
     n_failed_now: int = 0
     may_plan: int = 0
     n_first_kills: int = 0
+    n_drained: int = 0
     next_job: int = 0
     next_line: int = 0
     job_sequence: int = 0
@@ -389,8 +398,10 @@ class State(NamedTuple):
     nodes : int32 array, shape (l, 2)
         Intervals of the nodes of attempts, from ``nodes_at`` on.
     owner, down, free : arrays
-        State of the nodes: the tag of the holder, whether the node is down, and the free nodes of
-        each block.
+        State of the nodes: the tag of the holder, whether the node is unusable (it has failed or is
+        drained), and the free nodes of each block.
+    failed, drained : bool arrays
+        Why nodes are unusable.
     lists : rows of Lists
     hits, kills, stops, waits, hold_records : rows
     calls : rows of Entry
@@ -412,6 +423,8 @@ class State(NamedTuple):
     owner: Any
     down: Any
     free: Any
+    failed: Any
+    drained: Any
     lists: Any
     hits: Any
     kills: Any
@@ -545,6 +558,8 @@ def room_for(
         owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
         free=np.bincount(block_of, ~down).astype(np.int64),
+        failed=down.copy(),
+        drained=flags(),
         lists=new_rows(Lists, k, compiled),
         hits=new_rows(Hit, 8 * few, compiled),
         kills=new_rows(Kill, 8 * few, compiled),
