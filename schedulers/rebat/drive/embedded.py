@@ -132,7 +132,7 @@ def run(
             if n.unclear:  # the order of ended jobs is not that of the records
                 return codes.REFERENCE
             for i in range(n.n_out):
-                if state.out[i].what == codes.START:
+                if state.out[i].kind == codes.START:
                     a = state.out[i].subject
                     n.sequence += 1
                     length = min(attempts[a].delay, attempts[a].wall)

@@ -5,7 +5,7 @@ There are three differences from the embedded driver:
 
 - Jobs, profiles and ids of attempts are not known in advance, so the tables grow.
 - Later messages acknowledge kills, in any order. Until then, kills stay in their table.
-- Batsim must be told about resubmissions, calls, and the end of registrations.
+- The reply contains registrations of resubmissions, calls, and the end of registrations.
 """
 
 from __future__ import annotations
@@ -299,20 +299,20 @@ class Wire:
         out: list[d.Decision] = []
         for i in range(n.n_out):
             row = state.out[i]
-            what, subject = row.what, row.subject
-            if what == codes.START:
+            subject = row.subject
+            if row.kind == codes.START:
                 out.append(
                     d.ExecuteJob(
                         at_us=now, job_id=self.names[subject], nodes=self._nodes_of(subject)
                     )
                 )
-            elif what == codes.KILLS:
+            elif row.kind == codes.KILLS:
                 killed = [state.kills[k].attempt for k in range(subject, row.up_to)]
                 self.sent |= dict.fromkeys(killed, now)
                 out.append(d.KillJobs(at_us=now, job_ids=tuple(self.names[a] for a in killed)))
-            elif what == codes.REGISTER:
+            elif row.kind == codes.REGISTER:
                 out += self._register(subject, now)
-            elif what == codes.REJECT:
+            elif row.kind == codes.REJECT:
                 out.append(d.RejectJob(at_us=now, job_id=self.names[subject]))
             else:
                 out.append(self._call(subject, now))

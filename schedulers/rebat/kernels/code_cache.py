@@ -191,7 +191,7 @@ def machine_code(function: Callable[..., Any], part: bool = False, **options: An
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]
-    """LLVM code that other functions contain. By itself, it is neither optimized nor machine code.
+    """LLVM code that other functions contain. Alone, it is neither optimized nor machine code.
 
     numba optimizes each function with all that it calls, and makes machine code of it. A part would
     be optimized again in each of its callers, and in their callers.

@@ -87,7 +87,7 @@ class Kernel:
 
 
 def _is_on_disk(function: Any) -> bool:
-    """Return whether machine code of a kernel is in the cache, for whatever arguments."""
+    """Return whether machine code of a kernel is in the cache, for any arguments."""
     folder = Path(function.__code__.co_filename).parent / "__pycache__"
     name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
     is_here = "NUMBA_CACHE_DIR" not in os.environ and os.access(folder, os.W_OK)

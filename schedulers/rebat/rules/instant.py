@@ -8,7 +8,7 @@ A driver knows what happens and when. It calls
 3. `acknowledged` when kills are carried out, then `decide` again.
 
 The embedded driver takes 1 from a heap and carries out kills at once. The driver for Batsim takes 1
-and 3 from messages, of which an instant may have any number. So the state between two calls is
+and 3 from messages. An instant may have any number of messages. So the state between two calls is
 complete: what happened since the last plan (the lists ``entered``, ``left`` and ``new_hold``, the
 flags of the partitions), and which kills are not acknowledged (``kills``).
 

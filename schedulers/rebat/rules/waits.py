@@ -26,10 +26,10 @@ from rebat.state import codes
 
 
 @inlined_rule
-def emit(state: Any, what: int, subject: int, up_to: int) -> None:
+def emit(state: Any, kind: int, subject: int, up_to: int) -> None:
     """Add a decision to those of the instant. A driver carries them out."""
     i = state.n.n_out
-    state.out[i].what, state.out[i].subject, state.out[i].up_to = what, subject, up_to
+    state.out[i].kind, state.out[i].subject, state.out[i].up_to = kind, subject, up_to
     state.n.n_out += 1
 
 

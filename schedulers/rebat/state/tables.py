@@ -188,7 +188,7 @@ class Decision:
     last plus 1).
     """
 
-    what: int = 0
+    kind: int = 0
     subject: int = 0
     up_to: int = 0
 

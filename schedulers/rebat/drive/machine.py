@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of a machine, for people's code: views of the tables, and the reasons of drains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.kernels import pool
+from rebat.kernels.pool import FREE
+from rebat.state.tables import Room
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Nodes:
+    """The nodes of a machine. Each is up, down or drained, and free or held.
+
+    A held node has a tag: the serial number of an attempt, or of a hold (nodes held for a job). If
+    the node fails or is drained, it keeps the tag until the holder releases it. A node is *usable*
+    if it is up and not drained.
+
+    Attributes
+    ----------
+    n_nodes : int
+    up_since_us : int64 array, shape (n,)
+        Time at which each node last came up, in microseconds. It is negative if this was before the
+        simulation.
+    failed_us : int64 array, shape (n,)
+        Time at which each node last failed, in microseconds. If a node has not failed in the
+        simulation, its entry is that of ``up_since_us``.
+    """
+
+    def __init__(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
+        self.n_nodes, self.room = n_nodes, None
+        if uptime_us is not None and len(uptime_us) != n_nodes:
+            expected = f"{n_nodes}, one per node"
+            raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
+        zero = np.zeros(n_nodes, dtype=np.int64)
+        self.up_since_us = zero if uptime_us is None else -uptime_us
+        self.failed_us = self.up_since_us.copy()
+        self._drained_for: dict[str, Mask] = {}
+        self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
+
+    def show(self, room: Room) -> None:
+        """Show these tables from now on."""
+        self._room, self._state = room, room.state
+
+    @property
+    def n_free(self) -> int:
+        """Number of nodes that are usable and not held."""
+        return int(self._state.n.n_free)
+
+    @property
+    def n_down(self) -> int:
+        """Number of nodes that are down."""
+        return int(self._state.n.n_down)
+
+    @property
+    def free(self) -> Mask:
+        """A mask of the nodes that are usable and not held, as a new array."""
+        free: Mask = (self._state.owner == FREE) & ~self._state.down
+        return free
+
+    @property
+    def down(self) -> Mask:
+        """A mask of the nodes that have failed and are not yet repaired. It is not a copy."""
+        failed: Mask = self._state.failed
+        return failed
+
+    @property
+    def drained(self) -> Mask:
+        """A mask of the nodes that are drained for any reason. It is not a copy."""
+        drained: Mask = self._state.drained
+        return drained
+
+    def tag(self, node: int) -> int:
+        """Return the tag of a node, or -1 if it is not held."""
+        return int(self._state.owner[node])
+
+    @property
+    def all_tags(self) -> npt.NDArray[np.int32]:
+        """The tag of each node, or -1 if it is not held, as a new array."""
+        owner: npt.NDArray[np.int32] = self._state.owner.copy()
+        return owner
+
+    def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
+        """Return the tags of these nodes in ascending order of nodes. Unheld nodes have -1."""
+        return nodes.of_each(self._state.owner)
+
+    def obstacle(self, nodes: NodeSet) -> int:
+        """Return the first of these nodes that is unusable or held, or -1 if there is none."""
+        state = self._state
+        return int(pool.first_obstacle(state.owner, state.down, state.free, nodes.intervals))
+
+    def lowest(self, count: int) -> NodeSet:
+        """Return the lowest-numbered free nodes. Raise ValueError if fewer nodes are free."""
+        state = self._state
+        k = pool.lowest_free(state.owner, state.down, state.free, count, self._out)
+        if k < 0:
+            raise ValueError(f"{count} nodes requested, {self.n_free} free")
+        return NodeSet(self._out[:k].copy(), count)
+
+    def up(self, nodes: NodeSet) -> NodeSet:
+        """Return the subset of these nodes that are up. It includes drained nodes."""
+        return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
+
+    def usable(self, nodes: NodeSet) -> NodeSet:
+        """Return the subset of these nodes that are usable."""
+        return self._usable(nodes, False)
+
+    def usable_and_free(self, nodes: NodeSet) -> NodeSet:
+        """Return the subset of these nodes that are usable and not held."""
+        return self._usable(nodes, True)
+
+    def _usable(self, nodes: NodeSet, unheld: bool) -> NodeSet:
+        state = self._state
+        k, n = pool.usable_of(state.owner, state.down, nodes.intervals, unheld, self._out)
+        return NodeSet(self._out[:k].copy(), int(n))
+
+    def drained_for(self, why: str) -> Mask:
+        """Return a mask of the nodes that are drained for a reason. The mask is not a copy."""
+        if why not in self._drained_for:
+            self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
+        return self._drained_for[why]
+
+    def drained_only_for(self, why: str) -> Mask:
+        """Return a mask of the nodes that are drained only for this reason, as a new array."""
+        only = self.drained_for(why).copy()
+        for other, mask in self._drained_for.items():
+            if other != why:
+                only &= ~mask
+        return only
+
+    def drain(self, nodes: NodeSet, why: str, drains: bool) -> Any:
+        """Add or remove a reason for drains. Return which of the nodes are drained then."""
+        nodes.put(self.drained_for(why), drains)
+        return nodes.of_each(np.logical_or.reduce([*self._drained_for.values()]))
