@@ -26,7 +26,7 @@ class NodeTime:
                 found["down"] += 1
             elif tag in board.by_tag:
                 found["runs"] += 1
-            elif tag in board.by_hold:
+            elif tag - 1 in board.jobs.holds:
                 found["held"] += 1
             else:
                 found["idle"] += 1

@@ -13,6 +13,7 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Dialect, SessionOptions
 from rebat.core.units import to_us
+from rebat.kernels import pool
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 from rebat.session.state import BrokenInvariant
@@ -301,12 +302,12 @@ def test_what_is_stopped_in_the_message_of_its_start_is_killed_after_it() -> Non
 def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placement) -> None:
     """For a while, another owner holds nodes that are free in the plan."""
     session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
-    others = NodeSet.parse("0-3")
-    session._nodes.take(others, 99)
+    rows, others = session._state.rows, NodeSet.parse("0-3").intervals
+    rows.n.n_free -= pool.take(rows.owner, rows.down, rows.free, others, 99) + 5
     events = submitted("1", at=to_us(1)), submitted("2", at=to_us(1))
     assert session.handle(e.Message(to_us(1), events)).decisions == ()
     assert len(session.ledger.refusals) >= 2
-    session._nodes.release(others)
+    rows.n.n_free += pool.release(rows.owner, rows.down, rows.free, others, False)
     assert {d.job_id for d in say(session, 2, tick(2))} == {"w0!1", "w0!2"}
 
 
@@ -443,10 +444,10 @@ def test_a_reaction_learns_what_became_of_its_proposals() -> None:
             "is queued and running",
         ),
         (
-            lambda session: session._nodes.release(NodeSet.parse("0")),
+            lambda session: session._state.rows.owner.put(0, -1),
             "node 0 has the wrong tag -1",
         ),
-        (lambda session: session._nodes.fail(NodeSet.parse("1"), 0), "runs on a failed node"),
+        (lambda session: session._state.rows.failed.put(1, True), "nodes are free, not"),
     ],
 )
 def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:

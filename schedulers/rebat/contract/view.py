@@ -133,12 +133,6 @@ class View:
     def __init__(self, state: State, registry: Registry) -> None:
         self._state, self._jobs, self._registry = state, state.jobs, registry
         self._machine = Machine(state)
-        self._blocked = MappingProxyType(state.jobs.blocked)
-        self._queue = MappingProxyType(state.jobs.queue)
-        self._running = MappingProxyType(state.jobs.running)
-        self._stopping = MappingProxyType(state.jobs.stopping)
-        self._scheduled = MappingProxyType(state.jobs.scheduled)
-        self._waiting = MappingProxyType(state.jobs.waiting)
 
     @property
     def now_us(self) -> int:
@@ -171,32 +165,32 @@ class View:
 
         They are not in the queue yet, and cannot start.
         """
-        return self._blocked
+        return MappingProxyType(self._jobs.blocked)
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
         """Queued attempts by id, in order of entry."""
-        return self._queue
+        return MappingProxyType(self._jobs.queue)
 
     @property
     def running(self) -> Mapping[str, Running]:
         """Running attempts by id, in order of start. They include attempts being stopped."""
-        return self._running
+        return MappingProxyType(self._jobs.running)
 
     @property
     def stopping(self) -> Mapping[str, object]:
         """Running attempts whose kill is not yet acknowledged, by id."""
-        return self._stopping
+        return MappingProxyType(self._jobs.stopping)
 
     @property
     def scheduled(self) -> Mapping[str, object]:
         """Running attempts that will be stopped at a checkpoint, by id."""
-        return self._scheduled
+        return MappingProxyType(self._jobs.scheduled)
 
     @property
     def waiting(self) -> Mapping[str, WaitingJob]:
         """Stopped jobs for which nodes are held, by the job's id."""
-        return self._waiting
+        return MappingProxyType(self._jobs.waiting)
 
     @property
     def all_submitted(self) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Nodes:
     """
 
     def __init__(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
-        self.n_nodes, self.room = n_nodes, None
+        self.n_nodes = n_nodes
         if uptime_us is not None and len(uptime_us) != n_nodes:
             expected = f"{n_nodes}, one per node"
             raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
@@ -116,6 +117,19 @@ class Nodes:
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
         """Return the subset of these nodes that are usable and not held."""
         return self._usable(nodes, True)
+
+    def news(self) -> Iterator[tuple[int, bool, bool]]:
+        """Yield each changed node, whether it is usable, and whether this is new to the policy.
+
+        For example, a node that was repaired and failed again since the last report is not new.
+        """
+        room, n = self._room, self._state.n
+        for i in range(n.n_changed):
+            node = int(room.changed[i])
+            unusable, reported = bool(self._state.down[node]), bool(room.reported[node])
+            yield node, not unusable, unusable != reported
+            room.reported[node], room.marked[node] = unusable, False
+        n.n_changed = 0
 
     def _usable(self, nodes: NodeSet, unheld: bool) -> NodeSet:
         state = self._state

@@ -241,13 +241,11 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
 
 
 @rule
-def drain(state: Any, room: Any, changed: Any, drains: bool) -> None:
-    """Drain nodes, on which no attempt starts, or let them return."""
-    for i in range(len(changed)):
-        node = changed[i]
-        state.n.n_drained += int(drains) - int(state.drained[node])
-        state.drained[node] = drains
-        change_use(state, room, node, not drains)
+def drain(state: Any, room: Any, node: int, drained: bool, up: bool) -> None:
+    """Add (not ``up``) or remove a reason for the drain of a node, which is then drained or not."""
+    state.n.n_drained += int(drained) - int(state.drained[node])
+    state.drained[node] = drained
+    change_use(state, room, node, up)
 
 
 @rule
@@ -303,10 +301,12 @@ def is_killed(state: Any, a: int) -> bool:
 
 @rule
 def is_due(state: Any, now: int) -> bool:
-    """Return whether a scheduled stop is due."""
-    stops = state.stops
+    """Return whether a scheduled stop or the end of a wait is due."""
     for s in range(state.n.n_stops):
-        if stops[s].at <= now:
+        if state.stops[s].at <= now:
+            return True
+    for i in range(state.n.n_waits):
+        if state.waits[i].until <= now and not state.waits[i].over:
             return True
     return False
 

@@ -90,27 +90,36 @@ def reject(state: Any, a: int, cause: int) -> None:
 
 
 @rule
+def next_attempt(state: Any, a: int, priority: int, now: int) -> int:
+    """Add a row of the next attempt of a job. Return it, or -1 if there is no room."""
+    n, attempts, b = state.n, state.attempts, state.n.n_attempts
+    if b == len(attempts):
+        n.too_small = 1
+        return -1
+    n.n_attempts += 1
+    attempts[b].job, attempts[b].number = attempts[a].job, attempts[a].number + 1
+    attempts[b].priority, attempts[b].queued = priority, now
+    attempts[b].start = attempts[b].end = attempts[b].held_until = -1
+    return int(b)
+
+
+@rule
 def again(state: Any, a: int, priority: int, now: int) -> int:
     """Queue the next attempt of a stopped one. If its job is given up, return -1."""
-    n, attempts, j = state.n, state.attempts, state.attempts[a].job
+    n, j = state.n, state.attempts[a].job
     if state.jobs[j].interruptions >= n.max_attempts:
         state.lists[n.n_given_up].given_up = j
         n.n_given_up += 1
         n.unfinished -= 1
         note_progress(state, j, codes.NOT_OK)
         return -1
-    b = n.n_attempts
-    if b == len(attempts):
-        n.too_small = 1
+    b = next_attempt(state, a, priority, now)
+    if b < 0:
         return -1
-    n.n_attempts += 1
-    attempts[b].job, attempts[b].number = j, attempts[a].number + 1
-    attempts[b].priority, attempts[b].queued = priority, now
-    attempts[b].start = attempts[b].end = attempts[b].held_until = -1
     emit(state, codes.REGISTER, b, a)
     state.lists[n.n_entered].entered = b
     n.n_entered += 1
-    return int(b)
+    return b
 
 
 @rule
@@ -185,6 +194,7 @@ def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None
     """Hold nodes that are up and free. Their ``k`` intervals begin at ``at``."""
     n, attempts = state.n, state.attempts
     attempts[h].nodes_at, attempts[h].n_nodes_at, attempts[h].size_of_hold = at, k, size
+    attempts[h].lives += 1
     pool.take(state.owner, state.down, state.free, state.nodes[at : at + k], h + 1)
     n.n_free -= size
     state.parts[state.jobs[attempts[h].job].part].n_free -= size

@@ -26,11 +26,14 @@ from rebat.core.events import (
     SimulationEnded,
 )
 from rebat.core.nodes import NodeSet
+from rebat.kernels.pool import FREE
 from rebat.models.checkpoint import Failure
+from rebat.rules.instant import change_nodes
+from rebat.rules.waits import leave
 from rebat.session.dependencies import Dependencies
 from rebat.session.ledger import AttemptRecord
 from rebat.session.registry import Registry
-from rebat.session.state import State, Stopping
+from rebat.session.state import State, Stopped
 from rebat.session.transactions import Transactions
 
 _CAUSES = {
@@ -50,7 +53,7 @@ class Intake:
         transactions: Transactions,
         dependencies: Dependencies,
     ) -> None:
-        self._state, self._jobs, self._nodes = state, state.jobs, state.nodes
+        self._state, self._jobs = state, state.jobs
         self._registry, self._transactions = registry, transactions
         self._dependencies = dependencies
         self._hit: dict[str, Failure] = {}
@@ -89,13 +92,14 @@ class Intake:
             return {}
         names, self._hit = self._hit, {}
         jobs = self._jobs
+        stopping = jobs.stopping
         for name in names:
-            if name in jobs.stopping:
-                self._transactions.spoil(jobs.stopping[name])
+            if name in stopping:
+                self._transactions.spoil(stopping[name])
         return {
             name: failure
             for name, failure in names.items()
-            if name in jobs.running and name not in jobs.stopping
+            if name in jobs.running and name not in stopping
         }
 
     # ---- jobs
@@ -103,7 +107,9 @@ class Intake:
     def _on_submit(self, event: JobSubmitted) -> None:
         if self._jobs.knows(event.job_id):
             raise InputError("was already submitted", f"job {event.job_id}")
-        attempt = self._registry.original(event, self._nodes.n_nodes)
+        self._state.serial = self._state.rows.n.n_attempts + 1
+        attempt = self._registry.original(event, self._state.nodes.n_nodes)
+        self._transactions.submit(attempt)
         traits = self._registry.submissions[event.job_id].traits
         if traits.dependency or traits.array:
             self._dependencies.block(attempt, traits)
@@ -116,10 +122,10 @@ class Intake:
         running = self._jobs.end(event.job_id)
         if running is None:
             raise InputError("completed, but was not started", f"job {event.job_id}")
-        self._nodes.release(running.nodes)
+        leave(self._state.rows, running.attempt.serial - 1, event.at_us, 0, 0)
         self._transactions.vacated(event.job_id)
         del self._state.by_tag[running.attempt.serial]
-        stopping = self._jobs.stopping.get(event.job_id)
+        stopping = self._jobs.stopping.get(event.job_id) if self._jobs.n_stopping else None
         checkpointing = self._registry.work[event.job_id].checkpointing
         recovery_us = checkpointing.first_recovery_us if checkpointing else 0
         hang = self._transactions.hanging.get(event.job_id)
@@ -159,7 +165,7 @@ class Intake:
         event: JobCompleted,
         cause: Cause,
         useful: int,
-        stopping: Stopping | None = None,
+        stopping: Stopped | None = None,
     ) -> None:
         work = self._registry.work[running.attempt.id]
         hang = self._transactions.hanging.pop(running.attempt.id, None)
@@ -180,6 +186,9 @@ class Intake:
             stages=hang.stages if hang else {},
         )
         self._state.ledger.add(record, stopping.remaining if stopping else None)
+        if stopping and cause == Cause.NODE_FAILURE:
+            rows = self._state.rows
+            rows.jobs[rows.attempts[running.attempt.serial - 1].job].interruptions += 1
 
     def _retry(self, running: Running) -> None:
         """Requeue a job with all its work after an error that was detected at its end.
@@ -187,9 +196,8 @@ class Intake:
         The time of the error is unknown, so no checkpoint is valid. Therefore, the work of earlier
         attempts is also lost.
         """
-        attempt = self._registry.retry(running.attempt.id)
+        attempt = self._transactions.retry(running)
         self._state.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
-        self._jobs.enqueue(attempt)
         self._state.changes.resubmitted.append(attempt)
 
     def _on_killed(self, event: JobsKilled) -> None:
@@ -202,18 +210,19 @@ class Intake:
 
     def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
         """Raise InputError if a node does not exist, or if its state would not change."""
-        n_nodes = self._nodes.n_nodes
+        n_nodes = self._state.nodes.n_nodes
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
             raise InputError(f"an event has nodes {nodes}, but the machine has {n_nodes} nodes")
         for node in nodes:
-            if bool(self._nodes.down[node]) == down:
+            if bool(self._state.rows.failed[node]) == down:
                 raise InputError(f"node {node} is already {'down' if down else 'up'}")
 
     def _on_fail(self, event: NodesFailed) -> None:
         self._check_nodes(event.nodes, down=True)
         state = self._state
         state.ledger.node_events.append((event.at_us, False, event.nodes))
-        tags = self._nodes.fail(event.nodes, event.at_us)
+        tags = sorted({*state.nodes.tags(event.nodes).tolist()} - {FREE})
+        self._change(event, up=False)
         state.news.failed.extend(event.nodes)
         state.changes.failures += event.nodes.size
         state.changes.failing.append(event.nodes)
@@ -222,9 +231,16 @@ class Intake:
                 self._hit.setdefault(state.by_tag[tag], self._failure(event, tag))
         self._transactions.lose_holds(tags)
 
+    def _change(self, event: NodesFailed | NodesRejuvenated, up: bool) -> None:
+        """Let nodes fail or come up."""
+        state, nodes, ids = self._state, self._state.nodes, event.nodes.ids
+        (nodes.up_since_us if up else nodes.failed_us)[ids] = event.at_us
+        change_nodes(state.rows, state.room, True, ids.tolist(), up, 0, event.at_us)
+        state.rows.n.n_hit = 0  # the session reports failures itself
+
     def _failure(self, event: NodesFailed, tag: int) -> Failure:
         """Return the failure of the attempt with this tag. Cores are converted to nodes."""
-        hit = event.nodes.ids[self._nodes.tags(event.nodes) == tag]
+        hit = event.nodes.ids[self._state.nodes.tags(event.nodes) == tag]
         nodes = np.unique(hit // self._state.options.cores_per_node)
         return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))
 
@@ -232,9 +248,7 @@ class Intake:
         self._check_nodes(event.nodes, down=False)
         state = self._state
         state.ledger.node_events.append((event.at_us, True, event.nodes))
-        self._nodes.repair(event.nodes, event.at_us)
-        if state.by_hold:
-            self._transactions.note_nodes([self._nodes.tag(node) for node in event.nodes])
+        self._change(event, up=True)
         state.news.rejuvenated.extend(event.nodes)
         state.changes.repairs += event.nodes.size
         state.changes.returning.append(event.nodes)

@@ -62,7 +62,7 @@ from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecorder
 from rebat.session.registry import Registry
-from rebat.session.state import Lifecycle, Nodes, State, check_jobs, check_nodes
+from rebat.session.state import State, check_jobs, check_nodes
 from rebat.session.transactions import Transactions
 
 MOST_ROUNDS = 3
@@ -95,14 +95,14 @@ class Session:
     ) -> None:
         self._uptime_us, self._recorder = uptime_us, recorder
         self._policy = policy
-        self._state = State(options or SessionOptions(), Ledger(), Nodes(0))
+        self._state = State(options or SessionOptions())
         self._may_plan_while_killing = self._state.options.dialect.two_passes
         self._set_up(0)
 
     def _set_up(self, n_nodes: int) -> None:
         """Create the parts of the session for a machine of ``n_nodes`` nodes."""
         state = self._state
-        state.nodes, state.jobs = Nodes(n_nodes), Lifecycle()
+        state.begin(n_nodes, self._uptime_us if n_nodes else None)
         self._jobs, self._nodes = state.jobs, state.nodes
         self._registry = Registry(state)
         self._transactions = Transactions(state, self._registry)
@@ -116,6 +116,7 @@ class Session:
     @property
     def ledger(self) -> Ledger:
         """Records of the simulation."""
+        self._state.ledger.holds = self._transactions.held()
         return self._state.ledger
 
     @property
@@ -164,6 +165,7 @@ class Session:
                 expected="times in ascending order",
             )
         state.now_us = message.now_us
+        state.reserve(len(message.events))
         events, begins = message.events, False
         if state.began is None and events and isinstance(events[0], SimulationBegan):
             self._begin(events[0])
@@ -187,7 +189,7 @@ class Session:
         must not depend on the number of messages in an instant.
         """
         self._transactions.complete_moves()
-        if not self._jobs.stopping:
+        if not self._jobs.n_stopping:
             self._may_plan_while_killing = self._state.options.dialect.two_passes
         self._dependencies.release()
         while True:
@@ -204,8 +206,6 @@ class Session:
         self._set_up(event.n_nodes)
         state.began = msgspec.structs.replace(event, profiles={})  # the registry knows the profiles
         state.registering = bool(event.config.get("dynamic-jobs-enabled"))
-        if self._uptime_us is not None:
-            self._nodes.begin(self._uptime_us)
         self._registry.begin(event)
 
     def _react(self) -> None:
@@ -232,13 +232,13 @@ class Session:
 
     def _plan(self) -> None:
         """Decide on queued attempts."""
-        if not self._state.changes or (self._jobs.stopping and not self._may_plan_while_killing):
+        if not self._state.changes or (self._jobs.n_stopping and not self._may_plan_while_killing):
             return
         rounds = 0
         while rounds < MOST_ROUNDS:
             self._request_plan()
             changes = self._state.changes
-            if not changes or self._jobs.stopping:
+            if not changes or self._jobs.n_stopping:
                 return
             rounds += not (changes.woken and changes.started)
 
@@ -268,7 +268,8 @@ class Session:
             if news:
                 (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
             tag = self._nodes.tag(node)
-            holder = self._state.by_tag.get(tag) or self._state.by_hold.get(tag)
+            held = self._jobs.holds.get(tag - 1)
+            holder = held.attempt.id if held else self._state.by_tag.get(tag)
             if not holder:
                 continue
             if usable and news and holder not in unplanned:
@@ -279,7 +280,7 @@ class Session:
     def _finish(self) -> None:
         state, jobs = self._state, self._jobs
         self._transactions.ask_to_be_called()
-        if not jobs.stopping:  # a kill of an ended attempt may be unacknowledged
+        if not jobs.n_stopping:  # a kill of an ended attempt may be unacknowledged
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
         if state.registering and state.statics_over and jobs.idle:

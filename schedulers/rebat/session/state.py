@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,13 +24,15 @@ from rebat.core.attempts import Attempt, Cause, Running
 from rebat.core.decisions import Decision
 from rebat.core.errors import InputError, PolicyError, RebatError
 from rebat.core.events import SimulationBegan
-from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
+from rebat.drive.machine import Nodes
 from rebat.kernels.pool import FREE
-from rebat.models.node_pool import NodePool
 from rebat.models.remaining import Remaining
+from rebat.rules.by_value import arrays_of
 from rebat.session.ledger import Ledger
+from rebat.state import tables
+from rebat.state.rows import zeros
 
 
 class JobState(StrEnum):
@@ -67,8 +70,8 @@ interruptions, a job can also end while it waits or moves.
 """
 
 
-class Stopping(msgspec.Struct):
-    """A stop whose kill was sent at ``sent_us``.
+class Stopped(msgspec.Struct):
+    """A stop that is scheduled or sent, or whose job waits or moves. The tables contain its times.
 
     ``targets`` are the held target nodes of the move of the job. ``failed`` is True if the attempt
     had failed, and completed in the simulator before its kill: its job runs again.
@@ -76,56 +79,27 @@ class Stopping(msgspec.Struct):
 
     stop: Stop
     remaining: Remaining
+    """The work that remains after the stop."""
     running: Running
-    sent_us: int
+    if_hit: Remaining | None = None
+    """The work that would remain if a failure had hit the attempt when the stop was decided."""
+    sent_us: int = 0
+    """Time at which the kill was sent."""
     targets: list[Running] = []
     failed: bool = False
 
 
-class Scheduled(msgspec.Struct):
-    """A stop that is carried out later, usually when a checkpoint is complete."""
-
-    stop: Stop
-    remaining: Remaining
-    """The work that remains after the stop."""
-    due_us: int
-    """Time at which the checkpoint is complete."""
-    at_us: int
-    """Time at which the stop is carried out: ``due_us``, possibly rounded to six digits."""
-    if_hit: Remaining
-    """The work that would remain if a failure had hit the attempt when the stop was decided."""
-    targets: list[Running] = []
-
-    def due(self, now_us: int) -> bool:
-        """Return whether the stop is due."""
-        return self.at_us <= now_us
-
-
-class Waiting(msgspec.Struct):
+class Waiting(msgspec.Struct, frozen=True):
     """A stopped job and the nodes held for it."""
 
-    stopping: Stopping
+    on: str
+    """Id of the attempt for whose stop the job waits; empty if there is none."""
     held: Running | None
     """The held nodes, or None if no node is left."""
     n_held: int
     """Number of held nodes that are up."""
-    on: str
-    """Id of the attempt for whose stop the job waits; empty if there is none."""
-    until_us: int
-    """Time at which the wait ends at the latest."""
-    over: bool = False
-    """Whether the wait ends in the second planning pass of the instant."""
-    shrinks: bool = False
-    """Whether the second pass replaces the held nodes by the same number of lowest free nodes."""
-
-    def due(self, now_us: int) -> bool:
-        """Return whether the wait ends now, in the first planning pass."""
-        return self.until_us <= now_us and not self.over
-
-    @property
-    def n_lost(self) -> int:
-        """Number of nodes of the job that are not held, because they failed or were drained."""
-        return self.stopping.running.attempt.n_nodes - self.n_held
+    n_lost: int
+    """Number of nodes of the job that are not held, because they failed or were drained."""
 
 
 class Lifecycle:
@@ -140,12 +114,12 @@ class Lifecycle:
     running : dict
         Running attempts by attempt id, in order of their starts. They include the attempts that are
         being stopped.
-    stopping : dict
-        Stops whose kill was sent, by attempt id.
-    scheduled : dict
-        Stops that wait for a checkpoint, by attempt id.
-    waiting : dict
-        Stopped jobs that wait, and the nodes held for them, by job id.
+    stops : dict
+        Stops of attempts, by attempt id.
+    holds : dict
+        Held sets of nodes, represented as running attempts, by row.
+    names : list of str
+        Ids of attempts, by row. The id of held nodes is empty.
     moving : dict
         Stopped jobs that continue on other nodes at the same time, by job id.
     progressed : list of str
@@ -156,16 +130,56 @@ class Lifecycle:
         self.blocked: dict[str, Attempt] = {}
         self.queue: dict[str, Attempt] = {}
         self.running: dict[str, Running] = {}
-        self.stopping: dict[str, Stopping] = {}
-        self.scheduled: dict[str, Scheduled] = {}
-        self.waiting: dict[str, Waiting] = {}
-        self.moving: dict[str, Stopping] = {}
+        self.stops: dict[str, Stopped] = {}
+        self.holds: dict[int, Running] = {}
+        self.names: list[str] = []
+        self.moving: dict[str, Stopped] = {}
         self.progressed: list[str] = []
         self._gone: list[str] = []
         self._state: dict[str, JobState] = {}
         self._started: set[str] = set()
         self._ended: set[str] = set()
         self._failed: set[str] = set()
+
+    def show(self, tables: Any) -> None:
+        """Use these tables from now on."""
+        self._tables = tables
+
+    def name(self, a: int, attempt_id: str) -> None:
+        """Set the id of a row."""
+        self.names += [""] * (a + 1 - len(self.names))
+        self.names[a] = attempt_id
+
+    @property
+    def n_stopping(self) -> int:
+        """Number of attempts whose kill is not acknowledged."""
+        return int(self._tables.n.n_kills)
+
+    @property
+    def stopping(self) -> dict[str, Stopped]:
+        """Stops whose kill was sent, by attempt id."""
+        tables = self._tables
+        names = [self.names[tables.kills[i].attempt] for i in range(tables.n.n_kills)]
+        return {name: self.stops[name] for name in names}
+
+    @property
+    def scheduled(self) -> dict[str, Stopped]:
+        """Stops that wait for a checkpoint or for the end of a hang, by attempt id."""
+        tables = self._tables
+        names = [self.names[tables.stops[i].victim] for i in range(tables.n.n_stops)]
+        return {name: self.stops[name] for name in names}
+
+    @property
+    def waiting(self) -> dict[str, Waiting]:
+        """Stopped jobs that wait, and the nodes held for them, by job id."""
+        waiting, tables = {}, self._tables
+        for i in range(tables.n.n_waits):
+            row = tables.waits[i]
+            attempt = self.stops[self.names[row.attempt]].running.attempt
+            on = self.names[row.victim] if row.victim >= 0 else ""
+            held = self.holds[row.hold] if row.hold >= 0 else None
+            waiting[attempt.job_id] = Waiting(on, held, row.n_held, attempt.n_nodes - row.n_held)
+        return waiting
 
     @property
     def idle(self) -> bool:
@@ -174,8 +188,8 @@ class Lifecycle:
             self.blocked
             or self.queue
             or self.running
-            or self.stopping
-            or self.waiting
+            or self._tables.n.n_kills
+            or self._tables.n.n_waits
             or self.moving
         )
 
@@ -257,14 +271,10 @@ class Lifecycle:
         self.queue.pop(attempt.id, None)
         self._go(attempt.job_id, ENDED)
 
-    def schedule(self, scheduled: Scheduled) -> None:
-        """Schedule a stop. The attempt continues to run until then."""
-        self.scheduled[scheduled.stop.attempt_id] = scheduled
-
-    def stop(self, stopping: Stopping) -> None:
+    def stop(self, stopped: Stopped) -> None:
         """Record that the kill of a running attempt has been sent."""
-        self._go(stopping.running.attempt.job_id, STOPPING)
-        self.stopping[stopping.stop.attempt_id] = stopping
+        self._go(stopped.running.attempt.job_id, STOPPING)
+        self.stops[stopped.stop.attempt_id] = stopped
 
     def end(self, attempt_id: str) -> Running | None:
         """Remove and return a running attempt (None if it does not run). Its nodes become free."""
@@ -279,210 +289,97 @@ class Lifecycle:
         self.moving.pop(job_id, None)
         self._go(job_id, ENDED)
 
-    def wait(self, waiting: Waiting) -> None:
+    def wait(self, job_id: str) -> None:
         """Record that a stopped job waits."""
-        job_id = waiting.stopping.running.attempt.job_id
         self._go(job_id, WAITING)
-        self.waiting[job_id] = waiting
 
-    def move(self, stopping: Stopping) -> None:
+    def move(self, stopped: Stopped) -> None:
         """Record that a stopped job continues on other nodes at the same time."""
-        job_id = stopping.running.attempt.job_id
+        job_id = stopped.running.attempt.job_id
         self._go(job_id, MOVING)
-        self.moving[job_id] = stopping
+        self.moving[job_id] = stopped
 
 
-class Nodes:
-    """The nodes of a machine. Each is up, down or drained, and free or held.
-
-    A held node has a tag: the serial number of an attempt, or of a hold (nodes held for a job). If
-    the node fails or is drained, it keeps the tag until the holder releases it. A node is *usable*
-    if it is up and not drained.
+class State:
+    """The state that all parts of a session share: jobs, nodes, time, news and decisions.
 
     Attributes
     ----------
-    down, drained : bool arrays, shape (n,)
-    up_since_us : int64 array, shape (n,)
-        Time at which each node last came up, in microseconds. It is negative if this was before the
-        simulation.
-    failed_us : int64 array, shape (n,)
-        Time at which each node last failed, in microseconds. If a node has not failed in the
-        simulation, its entry is that of ``up_since_us``.
+    rows : tables.State
+        The tables: attempts, nodes, stops, waits and holds.
+    room : tables.Room
+        All tables, including those of the plan.
+    statics_over : bool
+        Whether every job of the workload has been submitted.
+    registering : bool
+        Whether Batsim accepts new jobs.
+    out : list of Decision
+        Decisions for the next reply.
+    job_ids : list of str
+        Ids of jobs, by row.
+    n_sent : int
+        Number of kills in the tables that were sent.
+    by_tag : dict
+        Ids of running attempts by serial number.
+    planning : bool
+        Whether the policy is currently planning.
     """
 
-    def __init__(self, n_nodes: int) -> None:
-        self._pool = NodePool(n_nodes)  # ``down`` of the pool means unusable
-        self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
-        self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
-        self._drained_for: dict[str, npt.NDArray[np.bool_]] = {}
-        self.up_since_us: npt.NDArray[np.int64] = np.zeros(n_nodes, dtype=np.int64)
-        self.failed_us: npt.NDArray[np.int64] = self.up_since_us.copy()
-        self.n_nodes = n_nodes
-        self.n_down = 0
-        self._changed: dict[int, None] = {}
-        self._reported_unusable: set[int] = set()
+    def __init__(self, options: SessionOptions) -> None:
+        self.options, self.ledger, self.jobs = options, Ledger(), Lifecycle()
+        self.began: SimulationBegan | None = None
+        self.ended = self.statics_over = self.registering = self.planning = False
+        self.now_us = self.n_sent = self.serial = 0
+        self.changes, self.news = Changes(), News()
+        self.out: list[Decision] = []
+        self.by_tag: dict[int, str] = {}
+        self.begin(0, None)
 
-    def begin(self, uptime_us: npt.NDArray[np.int64]) -> None:
-        """Set the uptime of each node at time 0, in microseconds."""
-        if len(uptime_us) != self.n_nodes:
-            expected = f"{self.n_nodes}, one per node"
-            raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
-        self.up_since_us, self.failed_us = -uptime_us, -uptime_us
-
-    @property
-    def n_free(self) -> int:
-        """Number of nodes that are usable and not held."""
-        return self._pool.n_free
-
-    @property
-    def free(self) -> npt.NDArray[np.bool_]:
-        """A mask of the nodes that are usable and not held, as a new array."""
-        free: npt.NDArray[np.bool_] = (self._pool.owner == FREE) & ~self._pool.down
-        return free
-
-    def tag(self, node: int) -> int:
-        """Return the tag of a node, or -1 if it is not held."""
-        return int(self._pool.owner[node])
-
-    @property
-    def all_tags(self) -> npt.NDArray[np.int32]:
-        """The tag of each node, or -1 if it is not held, as a new array."""
-        return self._pool.owner.copy()
-
-    def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
-        """Return the tags of these nodes in ascending order of nodes. Unheld nodes have -1."""
-        return nodes.of_each(self._pool.owner)
-
-    def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is unusable or held, or -1 if there is none."""
-        return self._pool.obstacle(nodes)
-
-    def lowest(self, count: int) -> NodeSet:
-        """Return the lowest-numbered free nodes."""
-        return self._pool.lowest(count)
-
-    def up(self, nodes: NodeSet) -> NodeSet:
-        """Return the subset of these nodes that are up. It includes drained nodes."""
-        return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
-
-    def usable(self, nodes: NodeSet) -> NodeSet:
-        """Return the subset of these nodes that are usable."""
-        return self._pool.usable(nodes)
-
-    def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return the subset of these nodes that are usable and not held."""
-        return self._pool.usable(nodes, unheld=True)
-
-    # ---- holders
-
-    def take(self, nodes: NodeSet, tag: int) -> None:
-        """Mark free nodes as held by a tag."""
-        obstacle = self._pool.take(nodes, tag)
-        assert obstacle < 0, f"node {obstacle} is not up and free"
-
-    def release(self, nodes: NodeSet) -> None:
-        """Mark nodes as no longer held."""
-        self._pool.release(nodes)
-
-    # ---- states
-
-    def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
-        """Mark nodes as down. Return the tags of their holders, ascending and unique."""
-        tags = {self.tag(node) for node in nodes} - {FREE}
-        for node in nodes:
-            self.down[node] = True
-            self.failed_us[node] = now_us
-        self.n_down += nodes.size
-        self._pool.fail(nodes)
-        self._changed.update(dict.fromkeys(nodes))
-        return sorted(tags)
-
-    def repair(self, nodes: NodeSet, now_us: int) -> None:
-        """Mark nodes as up."""
-        for node in nodes:
-            self.down[node] = False
-            self.up_since_us[node] = now_us
-        self.n_down -= nodes.size
-        self._use(nodes)
-
-    def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return a mask of the nodes that are drained for a reason. The mask is not a copy."""
-        if why not in self._drained_for:
-            self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
-        return self._drained_for[why]
-
-    def drained_only_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return a mask of the nodes that are drained only for this reason, as a new array."""
-        only = self.drained_for(why).copy()
-        for other, mask in self._drained_for.items():
-            if other != why:
-                only &= ~mask
-        return only
-
-    def drain(self, nodes: NodeSet, why: str = "") -> None:
-        """Drain nodes: no attempt starts on them."""
-        nodes.put(self.drained_for(why), True)
-        nodes.put(self.drained, True)
-        self._pool.fail(nodes)
-        self._changed.update(dict.fromkeys(nodes))
-
-    def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Remove a reason for drains. A node that is up and has no other reason becomes usable."""
-        nodes.put(self.drained_for(why), False)
-        nodes.put(self.drained, False)
-        for mask in self._drained_for.values():
-            self.drained |= mask
-        self._use(nodes)
-
-    def _use(self, nodes: NodeSet) -> None:
-        self._pool.repair(
-            NodeSet.of(node for node in nodes if not (self.down[node] or self.drained[node]))
+    def begin(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
+        """Create the tables of a machine."""
+        self.jobs, self._capacity = Lifecycle(), 64
+        self.job_ids: list[str] = []
+        self.nodes = Nodes(n_nodes, uptime_us)
+        dialect = self.options.dialect
+        self._parameters = tables.Numbers(
+            n_nodes=n_nodes,
+            max_attempts=self.options.max_attempts,
+            two_passes=dialect.two_passes,
+            lowest_held=dialect.held == "lowest",
+            six_digits=dialect.digits == "six",
+            hold_margin=round(dialect.hold_margin_s * 1e6),
         )
-        self._changed.update(dict.fromkeys(nodes))
+        self._show(self._new_room())
 
-    def news(self) -> Iterator[tuple[int, bool, bool]]:
-        """Yield each changed node, whether it is usable, and whether this is new to the policy.
+    def _new_room(self) -> tables.Room:
+        k, formula = self._capacity, arrays_of(None, 1)
+        return tables.room_for(
+            zeros(tables.Job, k), zeros(tables.Profile, 1), self._parameters, k, k // 64,
+            tables.parts_for([self.nodes.n_nodes]), tables.no_links(), formula, compiled=False,
+        )  # fmt: skip
 
-        For example, a node that was repaired and failed again since the last report is not new.
-        """
-        for node in self._changed:
-            unusable, reported = bool(self._pool.down[node]), self._reported_unusable
-            yield node, not unusable, unusable != (node in reported)
-            (reported.add if unusable else reported.discard)(node)
-        self._changed.clear()
+    def _show(self, room: tables.Room) -> None:
+        self.room, self.rows = room, room.state
+        self.nodes.show(room)
+        self.jobs.show(room.state)
 
-
-class State(msgspec.Struct):
-    """The state that all parts of a session share: jobs, nodes, time, news and decisions."""
-
-    options: SessionOptions
-    ledger: Ledger
-    nodes: Nodes
-    jobs: Lifecycle = msgspec.field(default_factory=Lifecycle)
-    began: SimulationBegan | None = None
-    ended: bool = False
-    now_us: int = 0
-    serial: int = 0
-    statics_over: bool = False
-    """Whether every job of the workload has been submitted."""
-    registering: bool = False
-    """Whether Batsim accepts new jobs."""
-    changes: Changes = msgspec.field(default_factory=Changes)
-    news: News = msgspec.field(default_factory=News)
-    out: list[Decision] = []
-    """Decisions for the next reply."""
-    kills: list[str] = []
-    """Ids of the attempts that the next reply kills."""
-    by_tag: dict[int, str] = {}
-    """Ids of running attempts by serial number."""
-    by_hold: dict[int, str] = {}
-    """Ids of held sets of nodes (see `session.transactions`) by serial number."""
-    planning: bool = False
-    """Whether the policy is currently planning."""
+    def reserve(self, n_events: int = 0) -> None:
+        """Enlarge the tables if there could be too little room for these events, or a proposal."""
+        n, rows = self.rows.n, self.rows
+        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 64
+        while (
+            n.n_attempts + more > len(rows.attempts)
+            or len(self.job_ids) + n_events > len(rows.jobs)
+            or n.n_nodes_used + 4 * (self.nodes.n_nodes + more) > len(rows.nodes)
+            or more > len(rows.kills)
+            or n.n_holds + more > len(rows.hold_records)
+        ):
+            self._capacity *= 2
+            self._show(tables.grown(self.room, self._new_room()))
+            n, rows = self.rows.n, self.rows
 
     def next_serial(self) -> int:
-        """Return the next serial number, for an entry into the queue or for held nodes."""
-        self.serial += 1
+        """Return the serial number of the attempt that enters the queue: its row plus 1."""
         return self.serial
 
     def refuse(self, refusal: Refusal) -> None:
@@ -544,16 +441,14 @@ def check_nodes(jobs: Lifecycle, nodes: Nodes) -> None:
     n_free = int(np.count_nonzero((tags == FREE) & ~(nodes.down | nodes.drained)))
     if n_free != nodes.n_free or nodes.n_down != np.count_nonzero(nodes.down):
         raise BrokenInvariant(f"{n_free} nodes are free, not {nodes.n_free}")
+    scheduled, stopping = jobs.scheduled, jobs.stopping
     for name, running in jobs.running.items():
-        hangs = name in jobs.scheduled and jobs.scheduled[name].stop.cause == Cause.NODE_FAILURE
-        if not hangs and name not in jobs.stopping and running.nodes.of_each(nodes.down).any():
+        hangs = name in scheduled and scheduled[name].stop.cause == Cause.NODE_FAILURE
+        if not hangs and name not in stopping and running.nodes.of_each(nodes.down).any():
             raise BrokenInvariant(f"attempt {name} runs on a failed node")
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:
     """Yield every holder: running attempts, and records of nodes held for waits and moves."""
     yield from jobs.running.values()
-    yield from (waiting.held for waiting in jobs.waiting.values() if waiting.held)
-    for stops in (jobs.scheduled, jobs.stopping, jobs.moving):
-        for stop in stops.values():
-            yield from stop.targets
+    yield from jobs.holds.values()

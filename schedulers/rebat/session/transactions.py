@@ -29,10 +29,11 @@ Wakes and calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rebat.contract import (
     Drain,
@@ -46,6 +47,7 @@ from rebat.contract import (
     Requeue,
     Start,
     Stop,
+    Then,
     Undrain,
     Wait,
     Wake,
@@ -59,10 +61,27 @@ from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
 from rebat.models.checkpoint import Failure
 from rebat.models.remaining import Remaining, written_us
+from rebat.rules.instant import drain, is_due, submit
+from rebat.rules.plan import start_on
+from rebat.rules.waits import (
+    again,
+    begin_wait,
+    end_due_waits,
+    end_wait,
+    end_waits_for,
+    hold,
+    kill,
+    let_go,
+    next_attempt,
+    remove_row,
+    second_pass,
+    stop_of,
+)
 from rebat.session import checks
 from rebat.session.ledger import AttemptRecord, Hold, Why
 from rebat.session.registry import Registry
-from rebat.session.state import Scheduled, State, Stopping, Waiting
+from rebat.session.state import State, Stopped
+from rebat.state import codes
 
 UNKNOWN_LAG_US = 1_000
 """Minimum time (us) between the request of a call and the call, before the first kill.
@@ -70,6 +89,28 @@ UNKNOWN_LAG_US = 1_000
 The first kill shows the delay of replies. On a platform without network latency, replies have no
 delay, so calls are exact from then on.
 """
+
+
+TIMINGS = {
+    When.NOW: codes.NOW,
+    When.CHECKPOINT: codes.PROACTIVE,
+    When.NEXT_CHECKPOINT: codes.NEXT,
+    When.RESIZE: codes.NOW,
+    When.IMAGE: codes.NOW,
+}
+CODES = {
+    Cause.NODE_FAILURE: codes.NODE_FAILURE,
+    Cause.STOLEN: codes.STOLEN,
+    Cause.MOVED: codes.MOVED,
+    Cause.PREEMPTED: codes.PREEMPTED,
+    Cause.HORIZON: codes.HORIZON,
+}
+
+
+def then_of(then: Then) -> int:
+    """Return the code of the step after a stop: a priority, or another step."""
+    steps = {Wait: codes.WAITS, Move: codes.MOVES, End: codes.ENDS}
+    return steps.get(type(then), then.priority)
 
 
 class Hang(msgspec.Struct):
@@ -83,14 +124,14 @@ class Hang(msgspec.Struct):
         Time of the failure.
     stages : dict
         Duration in microseconds of each stage.
-    victim : Scheduled, optional
+    victim : Stopped, optional
         The stop that was scheduled for the attempt before the failure.
     """
 
     cause: str
     at_us: int
     stages: dict[str, int]
-    victim: Scheduled | None = None
+    victim: Stopped | None = None
 
     @property
     def due_us(self) -> int:
@@ -109,11 +150,11 @@ class Transactions:
         """Failed attempts by id. They stay here after their hang until they are stopped."""
         self._called: set[int] = set()
         self._lag_us: int | None = None
-        self._held: dict[int, Running] = {}
-        self._hold_records: dict[int, Hold] = {}
         self._recovery = state.options.recovery or Recovery()
         self._stages = self._recovery.stages
-        self._completed: list[Stopping] = []
+        self._completed: list[Stopped] = []
+        self._attempt_of: list[int] = []
+        self._users = {"": 0}
         self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
             Start: self._start,
             Reject: self._reject,
@@ -170,13 +211,21 @@ class Transactions:
         state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)
         molded = self.registry.molded(attempt, size)
+        self.fill(molded)
         self.jobs.replace(attempt, molded)
         return molded
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Execute an attempt on these free nodes."""
+        rows, first = self.state.rows, self.state.rows.n.n_nodes_used
+        k = len(nodes.intervals)
+        rows.nodes[first : first + k] = nodes.intervals
+        start_on(rows, attempt.serial - 1, 0, first, k, nodes.size, self.state.now_us)
+        return self.started(attempt, nodes)
+
+    def started(self, attempt: Attempt, nodes: NodeSet) -> Running:
+        """Record that an attempt started."""
         state, running = self.state, Running(attempt, self.state.now_us, nodes)
-        self.nodes.take(nodes, attempt.serial)
         state.by_tag[attempt.serial] = attempt.id
         self.jobs.start(running)
         state.out.append(ExecuteJob(at_us=state.now_us, job_id=attempt.id, nodes=nodes))
@@ -221,15 +270,26 @@ class Transactions:
             stop.attempt_id, stop.then.nodes.size
         ):
             remaining = msgspec.structs.replace(remaining, useful_us=0)
-        targets = self._hold_targets(stop)
+        running = jobs.running[stop.attempt_id]
+        stopped = Stopped(stop, remaining, running, targets=self._hold_targets(stop))
         if remaining.wait_us > 0:
-            due_us = state.now_us + remaining.wait_us
             at_us = state.now_us + self._written_us(remaining.wait_us)
-            if_hit = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
-            jobs.schedule(Scheduled(stop, remaining, due_us, at_us, if_hit, targets))
+            stopped.if_hit = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
+            self._schedule(stopped, state.now_us + remaining.wait_us, at_us)
         else:
-            self._kill(stop, remaining, targets)
+            self._kill(stopped)
         return None
+
+    def _schedule(self, stopped: Stopped, due_us: int, at_us: int) -> None:
+        """Schedule a stop. The attempt continues to run until then."""
+        rows, stop = self.state.rows, stopped.stop
+        row = rows.stops[rows.n.n_stops]
+        rows.n.n_stops += 1
+        row.victim, row.decided = stopped.running.attempt.serial - 1, self.state.now_us
+        row.due, row.at = due_us, at_us
+        row.timing, row.cause = TIMINGS[stop.when], CODES[stop.cause]
+        row.then = then_of(stop.then)
+        self.jobs.stops[stop.attempt_id] = stopped
 
     def _why_not_then(self, stop: Stop, forced: bool) -> Refusal | None:
         """Return why the step after a stop is impossible, or None if it is possible.
@@ -253,12 +313,16 @@ class Transactions:
             refusal = registry.why_not_image(running)
         return refusal
 
-    def _kill(self, stop: Stop, remaining: Remaining, targets: Sequence[Running] = ()) -> None:
-        running = self.jobs.running[stop.attempt_id]
+    def _kill(self, stopped: Stopped) -> None:
+        stop, state = stopped.stop, self.state
         if stop.cause == Cause.NODE_FAILURE:
-            remaining = self._after_init(stop.attempt_id, remaining)
-        self.jobs.stop(Stopping(stop, remaining, running, self.state.now_us, list(targets)))
-        self.state.kills.append(stop.attempt_id)
+            stopped.remaining = self._after_init(stop.attempt_id, stopped.remaining)
+        stopped.sent_us = state.now_us
+        self.jobs.stop(stopped)
+        kill(
+            state.rows, stopped.running.attempt.serial - 1, state.now_us, TIMINGS[stop.when],
+            then_of(stop.then), CODES[stop.cause], -1,
+        )  # fmt: skip
 
     def _hold_targets(self, stop: Stop) -> list[Running]:
         """Hold the free target nodes of a move, so that no plan uses them."""
@@ -274,17 +338,15 @@ class Transactions:
         If the attempt itself was scheduled to move, its move is cancelled.
         """
         jobs = self.jobs
-        if not (jobs.scheduled or jobs.stopping or jobs.moving):
+        if not (self.state.rows.n.n_stops or jobs.n_stopping or jobs.moving):
             return
         own = jobs.scheduled.get(attempt_id)
         if own and isinstance(own.stop.then, Move):
             self.call_off(attempt_id, "ended")
-        stops: list[Scheduled | Stopping] = [*jobs.scheduled.values()]
-        stops += [*jobs.stopping.values(), *jobs.moving.values()]
-        for stop in stops:
+        for stop in (*jobs.scheduled.values(), *jobs.stopping.values(), *jobs.moving.values()):
             stop.targets.extend(self._hold_targets(stop.stop))
 
-    def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
+    def stop_hit(self, running: Running, victim: Stopped | None = None) -> None:
         """Stop an attempt that has a failed node, and requeue it at the head of the queue.
 
         If the attempt is already being stopped, do nothing. If the attempt was the victim of a
@@ -293,67 +355,88 @@ class Transactions:
         attempt_id = running.attempt.id
         if attempt_id in self.jobs.running and attempt_id not in self.jobs.stopping:
             self.call_off(attempt_id, "hit")
-            if victim and self.state.options.dialect.hit == "victim":
+            if victim and victim.if_hit and self.state.options.dialect.hit == "victim":
                 then = Requeue(Priority.VICTIM)
                 stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, then)
-                self._kill(stop, victim.if_hit)
+                self._kill(Stopped(stop, victim.if_hit, running))
             else:
                 self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
-    def spoil(self, stopping: Stopping) -> None:
+    def spoil(self, stopping: Stopped) -> None:
         """After a failure during a resize, requeue the job from its last checkpoint."""
         stop = stopping.stop
         if stop.when == When.RESIZE:
             ran_us = stopping.sent_us - stopping.running.start_us
             stopping.remaining = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
             stopping.stop = Stop(stop.attempt_id, Cause.NODE_FAILURE)
+            row = self.state.rows.kills[self._kill_of(stopping.running.attempt.serial - 1)]
+            row.then, row.cause = then_of(stopping.stop.then), CODES[Cause.NODE_FAILURE]
             self._let_go(*stopping.targets)
             stopping.targets = []
 
-    def send_kills(self) -> None:
-        """Send all pending kills in one decision."""
-        state = self.state
-        if not state.kills:
-            return
-        for attempt_id in state.kills:
-            if not isinstance(self.jobs.stopping[attempt_id].stop.then, End):
+    def send_kills(self) -> bool:
+        """Send all pending kills in one decision. Return whether there are any."""
+        state, n = self.state, self.state.rows.n
+        names = [self.jobs.names[row.attempt] for row in state.rows.kills[state.n_sent : n.n_kills]]
+        if not names:
+            return False
+        for attempt_id in names:
+            if not isinstance(self.jobs.stops[attempt_id].stop.then, End):
                 self.registry.need_registration(attempt_id)
-        state.out.append(KillJobs(at_us=state.now_us, job_ids=tuple(state.kills)))
-        state.kills.clear()
+        state.out.append(KillJobs(at_us=state.now_us, job_ids=tuple(names)))
+        state.n_sent = n.n_kills
+        return True
+
+    def _kill_of(self, a: int) -> int:
+        """Return the row of the kill of an attempt, or -1."""
+        rows = self.state.rows
+        return next((i for i in range(rows.n.n_kills) if rows.kills[i].attempt == a), -1)
 
     # ---- scheduled stops
 
-    def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
+    def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Stopped | None:
         """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for this stop.
 
         If ``later`` is set, these jobs are requeued in the second pass: after the kills of the
         first pass are acknowledged (see *Waits* above).
         """
-        scheduled = self.jobs.scheduled.pop(attempt_id, None)
-        if scheduled is not None:
-            if scheduled.stop.cause == Cause.STOLEN:
-                self.state.ledger.steals_off.append((self.state.now_us, why))
-            self._let_go(*scheduled.targets)
-            self._end_waits_on(scheduled, later)
-        return scheduled
+        rows = self.state.rows
+        s = stop_of(rows, self._row(attempt_id)) if rows.n.n_stops else -1
+        if s < 0:
+            return None
+        stopped = self.jobs.stops.pop(attempt_id)
+        if stopped.stop.cause == Cause.STOLEN:
+            self.state.ledger.steals_off.append((self.state.now_us, why))
+        self._let_go(*stopped.targets)
+        self._end_stop(s, later)
+        return stopped
+
+    def _end_stop(self, s: int, later: bool = False) -> None:
+        """Remove a scheduled stop, and end the waits for it."""
+        rows, victim = self.state.rows, self.state.rows.stops[s].victim
+        rows.n.n_stops = remove_row(rows.stops, rows.n.n_stops, s)
+        end_waits_for(rows, victim, later, self.state.now_us)
+        self.settle()
+
+    def _row(self, attempt_id: str) -> int:
+        return self.registry.work[attempt_id].attempt.serial - 1
 
     def carry_out_due(self) -> bool:
         """Carry out due stops, and end due waits. Return whether any attempt is killed."""
-        state, jobs = self.state, self.jobs
-        if not (jobs.scheduled or jobs.waiting):
+        state, jobs, rows = self.state, self.jobs, self.state.rows
+        if not (rows.n.n_stops or rows.n.n_waits):
             return False
-        for attempt_id, scheduled in list(jobs.scheduled.items()):
-            running = jobs.running.get(attempt_id)
-            if running is None or attempt_id in jobs.stopping:
+        stopping = jobs.stopping
+        for attempt_id, stopped in jobs.scheduled.items():
+            s = stop_of(rows, self._row(attempt_id))
+            if attempt_id not in jobs.running or attempt_id in stopping:
                 self.call_off(attempt_id, "ended", state.options.dialect.ended == "others-first")
-            elif scheduled.due(state.now_us):
-                del jobs.scheduled[attempt_id]
-                self._kill(scheduled.stop, scheduled.remaining, scheduled.targets)
-                self._end_waits_on(scheduled)
-        self._end_due_waits()
-        killed = bool(state.kills)
-        self.send_kills()
-        return killed
+            elif s >= 0 and rows.stops[s].at <= state.now_us:
+                self._kill(stopped)
+                self._end_stop(s)
+        end_due_waits(rows, state.now_us)
+        self.settle()
+        return self.send_kills()
 
     def _release(self, proposal: Release) -> Refusal | None:
         waiting = self.jobs.waiting.get(proposal.job_id)
@@ -372,36 +455,96 @@ class Transactions:
         If ``killed`` is False, the attempt completed before it was killed. Its job is over, unless
         the attempt had failed.
         """
-        stopping = self.jobs.stopping.pop(attempt_id, None)
-        if stopping is None:
+        rows, stopping = self.state.rows, self.jobs.stops.get(attempt_id)
+        i = self._kill_of(stopping.running.attempt.serial - 1) if stopping else -1
+        if stopping is None or i < 0:
             return
+        rows.n.n_kills = self.state.n_sent = remove_row(rows.kills, rows.n.n_kills, i)
         self._note_lag(stopping.sent_us)
         if not (killed or stopping.failed):
+            del self.jobs.stops[attempt_id]
             self._let_go(*stopping.targets)
         elif isinstance(stopping.stop.then, Move):
             self.jobs.move(stopping)
         elif isinstance(stopping.stop.then, Wait):
             self._begin_wait(stopping, stopping.stop.then)
         elif isinstance(stopping.stop.then, End):
+            del self.jobs.stops[attempt_id]
             self.jobs.over(stopping.running.attempt.job_id)
         else:
             self._requeue(stopping)
 
-    def _requeue(self, stopping: Stopping) -> None:
-        job_id, ledger = stopping.running.attempt.job_id, self.state.ledger
-        if ledger.interrupted.get(job_id, 0) >= self.state.options.max_attempts:
+    def _requeue(self, stopping: Stopped) -> None:
+        self.state.reserve()
+        then, rows = stopping.stop.then, self.state.rows
+        again(rows, stopping.running.attempt.serial - 1, then.priority, self.state.now_us)
+        self.settle()
+
+    def settle(self) -> None:
+        """Bring jobs and changes up to date with the rows of requeued attempts and of holds."""
+        rows, ledger = self.state.rows, self.state.ledger
+        for i in range(rows.n.n_out):
+            decision = rows.out[i]
+            if decision.kind == codes.REGISTER:
+                self._queue_again(self.jobs.names[decision.up_to], decision.subject)
+            elif decision.kind == codes.CALL:
+                self._call_at(decision.subject)
+        rows.n.n_out = 0
+        for i in range(len(ledger.given_up), rows.n.n_given_up):
+            job_id = self.state.job_ids[rows.lists[i].given_up]
             ledger.given_up.append(job_id)
             self.jobs.give_up(job_id)
-            return
+        self._settle_holds()
+
+    def _queue_again(self, attempt_id: str, b: int) -> None:
+        state, stopping = self.state, self.jobs.stops.pop(attempt_id)
+        state.serial = b + 1
         attempt = self.registry.again(
-            stopping.stop.attempt_id, stopping.remaining, stopping.stop.then.priority
+            attempt_id, stopping.remaining, state.rows.attempts[b].priority
         )
+        self.enter(attempt)
+        state.changes.resubmitted.append(attempt)
+
+    def enter(self, attempt: Attempt) -> None:
+        """Add an attempt, which has a row, to the queue."""
+        self.fill(attempt)
         self.jobs.enqueue(attempt)
-        self.state.changes.resubmitted.append(attempt)
+
+    def fill(self, attempt: Attempt) -> None:
+        """Write the numbers of an attempt to its row."""
+        row = self.state.rows.attempts[attempt.serial - 1]
+        row.number, row.priority, row.wall = attempt.number, attempt.priority, attempt.walltime_us
+        row.queued = attempt.queued_us
+        self.state.rows.jobs[row.job].size = attempt.n_nodes
+        self._attempt_of[row.job] = attempt.serial - 1
+        self.jobs.name(attempt.serial - 1, attempt.id)
+
+    def submit(self, attempt: Attempt) -> None:
+        """Add rows of a submitted job and its first attempt."""
+        rows, j = self.state.rows, len(self.state.job_ids)
+        job = rows.jobs[j]
+        job.submit, job.size, job.wall = attempt.submit_us, attempt.n_nodes, attempt.walltime_us
+        job.job_class = attempt.priority_class
+        job.interruptions = 0
+        user = self.registry.submissions[attempt.job_id].traits.user
+        job.user = self._users.setdefault(user, len(self._users))
+        self.state.job_ids.append(attempt.job_id)
+        self._attempt_of.append(attempt.serial - 1)
+        submit(rows, j, self.state.now_us)
+        self.fill(attempt)
+
+    def retry(self, running: Running) -> Attempt:
+        """Add a row of an attempt after a silent error, and return the attempt."""
+        state = self.state
+        state.serial = next_attempt(state.rows, running.attempt.serial - 1, 0, state.now_us) + 1
+        attempt = self.registry.retry(running.attempt.id)
+        self.enter(attempt)
+        state.rows.n.n_out = 0
+        return attempt
 
     def complete_moves(self) -> None:
         """Execute each move whose target nodes all other attempts have released."""
-        if self.jobs.stopping or not self.jobs.moving:
+        if self.jobs.n_stopping or not self.jobs.moving:
             return
         for stopping in list(self.jobs.moving.values()):
             move = stopping.stop.then
@@ -413,18 +556,28 @@ class Transactions:
                 self.state.note(refusal)
                 self._requeue(stopping)
                 continue
-            attempt = self.registry.again(
-                stopping.stop.attempt_id, stopping.remaining, move.priority, move.nodes.size
+            a = stopping.running.attempt.serial - 1
+            self.state.serial = (
+                next_attempt(self.state.rows, a, move.priority, self.state.now_us) + 1
             )
+            self.state.rows.n.n_out = 0
+            attempt = self.registry.again(
+                attempt_id, stopping.remaining, move.priority, move.nodes.size
+            )
+            del self.jobs.stops[attempt_id]
+            self.fill(attempt)
             self.state.changes.moved.append(self._execute(attempt, move.nodes))
 
     # ---- nodes
 
     def lose_holds(self, tags: list[int]) -> None:
-        """Release the held nodes that failed, and cancel the scheduled moves to them."""
-        self.note_nodes(tags)
-        self._lose_held(tags)
-        for attempt_id, scheduled in list(self.jobs.scheduled.items()):
+        """Cancel the scheduled moves to held nodes that failed."""
+        self.settle()
+        n = self.state.rows.n
+        for i in range(n.n_held_hit):
+            self.state.news.held_hit.append(self.state.job_ids[self.state.rows.lists[i].held_hit])
+        n.n_held_hit = 0
+        for attempt_id, scheduled in self.jobs.scheduled.items():
             if any(target.attempt.serial in tags for target in scheduled.targets):
                 self.call_off(attempt_id, "hit")
                 reason = "cannot move: one of its target nodes failed"
@@ -437,20 +590,20 @@ class Transactions:
         state, nodes, why = self.state, proposal.nodes, proposal.why
         drains = isinstance(proposal, Drain)
         state.ledger.drain_events.append((state.now_us, not drains, nodes, why))
+        for node, drained in zip(nodes, self.nodes.drain(nodes, why, drains).tolist(), strict=True):
+            drain(state.rows, state.room, node, drained, not drains)
         if drains:
-            self.nodes.drain(nodes, why)
             state.changes.failures += nodes.size
             state.changes.failing.append(nodes)
             self._call_off_moves_to(nodes)
         else:
-            self.nodes.undrain(nodes, why)
             state.changes.repairs += nodes.size
             state.changes.returning.append(nodes)
         return None
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:
         """Cancel scheduled moves to drained nodes."""
-        for attempt_id, scheduled in list(self.jobs.scheduled.items()):
+        for attempt_id, scheduled in self.jobs.scheduled.items():
             then = scheduled.stop.then
             if isinstance(then, Move) and then.nodes.meets(nodes):
                 self.call_off(attempt_id, "given up")
@@ -466,59 +619,65 @@ class Transactions:
 
     def _hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
         """Hold free nodes for a job. ``span_us`` is the expected duration in microseconds."""
-        serial = self.state.next_serial()
+        rows, at = self.state.rows, self.state.rows.n.n_nodes_used
+        k = len(nodes.intervals)
+        rows.nodes[at : at + k] = nodes.intervals
+        rows.n.n_nodes_used += k
+        j = rows.attempts[attempt.serial - 1].job
+        h = hold(rows, j, at, k, nodes.size, span_us, self.state.now_us)
+        self._settle_holds()
+        return self.jobs.holds[h]
+
+    def _settle_holds(self) -> None:
+        """Bring held sets and changes up to date with the rows of holds that changed."""
+        rows, jobs, changes = self.state.rows, self.jobs, self.state.changes
+        n = rows.n
+        for i in range(n.n_left):  # also those that no plan has received
+            h = rows.lists[i].left
+            if rows.attempts[h].number == codes.HOLD and h in jobs.holds:
+                changes.leave(jobs.holds.pop(h), changes.ended)
+        n.n_left = 0
+        for i in range(n.n_new_holds):
+            h = rows.lists[i].new_hold
+            if rows.attempts[h].number == codes.HOLD:
+                changes.held.append(self._begin_hold(h))
+        n.n_new_holds = 0
+
+    def held(self) -> list[Hold]:
+        """Return the records of held nodes."""
+        rows = self.state.rows
+        return [
+            Hold(
+                self.state.job_ids[row.job], self._nodes_at(row), row.since,
+                None if row.until < 0 else row.until,
+            )
+            for row in rows.hold_records[: rows.n.n_holds]
+        ]  # fmt: skip
+
+    def _nodes_at(self, row: Any) -> NodeSet:
+        nodes = self.state.rows.nodes[row.nodes_at : row.nodes_at + row.n_nodes_at]
+        return NodeSet(nodes.astype(np.int64))
+
+    def _begin_hold(self, h: int) -> Running:
+        """Return a row of held nodes as a running attempt."""
+        rows, jobs, serial = self.state.rows, self.jobs, h + 1
+        row = rows.attempts[h]
+        job_id = self.state.job_ids[row.job]
+        nodes = self._nodes_at(row)
+        like = self.registry.work[jobs.names[self._attempt_of[row.job]]].attempt
         held = msgspec.structs.replace(
-            attempt,
-            id=f"{attempt.job_id}~{serial}",
-            serial=serial,
-            n_nodes=nodes.size,
-            walltime_us=span_us,
-        )
-        return self._begin_hold(Running(held, self.state.now_us, nodes))
-
-    def _begin_hold(self, held: Running) -> Running:
-        self.nodes.take(held.nodes, held.attempt.serial)
-        self.state.by_hold[held.attempt.serial] = held.attempt.id
-        self.state.changes.held.append(held)
-        self._held[held.attempt.serial] = held
-        self._record_hold(held.attempt.serial, held, held.nodes)
-        return held
-
-    def _record_hold(self, tag: int, held: Running, up: NodeSet) -> None:
-        """Start a record of held nodes in the ledger."""
-        if up.size:
-            self._hold_records[tag] = Hold(held.attempt.job_id, up, self.state.now_us)
-            self.state.ledger.holds.append(self._hold_records[tag])
-
-    def _end_record(self, tag: int) -> None:
-        record = self._hold_records.pop(tag, None)
-        if record is not None:
-            record.until_us = self.state.now_us
-
-    def note_nodes(self, tags: Iterable[int]) -> None:
-        """For each hold with one of these tags, start a new record without nodes that are down."""
-        for tag in sorted(self._held.keys() & tags):
-            held = self._held[tag]
-            self._end_record(tag)
-            self._record_hold(tag, held, self.nodes.up(held.nodes))
-
-    def _without_the_dead(self, held: Running) -> Running | None:
-        """Release the unusable nodes of a hold. Return the rest, or None if no node is left."""
-        self._let_go(held)
-        alive = self.nodes.usable(held.nodes)
-        attempt = msgspec.structs.replace(
-            held.attempt, id=f"{held.attempt.id}~", n_nodes=alive.size
-        )
-        return self._begin_hold(Running(attempt, held.start_us, alive)) if alive.size else None
+            like, id=f"{job_id}~{serial}" + "~" * (row.lives - 1), serial=serial,
+            n_nodes=nodes.size, walltime_us=row.wall,
+        )  # fmt: skip
+        jobs.name(h, "")
+        jobs.holds[h] = Running(held, row.start, nodes)
+        return jobs.holds[h]
 
     def _let_go(self, *holds: Running | None) -> None:
         """Release holds. If no plan has received a hold, remove it from the reported changes."""
         for held in filter(None, holds):
-            self.nodes.release(held.nodes)
-            del self.state.by_hold[held.attempt.serial]
-            del self._held[held.attempt.serial]
-            self._end_record(held.attempt.serial)
-            self.state.changes.leave(held, self.state.changes.ended)
+            let_go(self.state.rows, held.attempt.serial - 1, self.state.now_us)
+            self._settle_holds()
 
     # ---- waits
 
@@ -526,96 +685,50 @@ class Transactions:
         """Return a duration (us), rounded to the number of digits of the dialect."""
         return written_us(span_us) if self.state.options.dialect.digits == "six" else span_us
 
-    def _begin_wait(self, stopping: Stopping, wait: Wait) -> None:
+    def _begin_wait(self, stopping: Stopped, wait: Wait) -> None:
         """Hold the usable nodes of a stopped job. If its wait is already over, requeue it."""
-        until_us = due_us = wait.until_us
+        rows, attempt, now_us = self.state.rows, stopping.running.attempt, self.state.now_us
+        until_us, due_us, victim = wait.until_us, wait.until_us, -1
         if wait.on:
-            scheduled = self.jobs.scheduled.get(wait.on)
-            until_us = min(until_us, scheduled.at_us if scheduled else 0)
-            due_us = min(due_us, scheduled.due_us if scheduled else 0)
-        if until_us <= self.state.now_us:
+            victim = self._row(wait.on) if wait.on in self.registry.work else -1
+            s = stop_of(rows, victim)
+            until_us = min(until_us, rows.stops[s].at if s >= 0 else 0)
+            due_us = min(due_us, rows.stops[s].due if s >= 0 else 0)
+        if until_us <= now_us:
             self._requeue(stopping)
             return
-        alive = self.nodes.usable_and_free(stopping.running.nodes)
-        if self.state.options.dialect.held == "lowest" and alive.size:
-            alive = self.nodes.lowest(alive.size)
-        attempt, span_us = stopping.running.attempt, self._held_for_us(due_us)
-        held = self._hold(attempt, alive, span_us) if alive.size else None
-        self.jobs.wait(Waiting(stopping, held, alive.size, wait.on, until_us))
-        if until_us < FOREVER_US:
-            self._call_at(until_us)
+        self.state.reserve()
+        self.jobs.wait(attempt.job_id)
+        begin_wait(
+            self.state.rows, attempt.serial - 1, victim, until_us, due_us, wait.priority, now_us,
+            now_us,
+        )  # fmt: skip
+        self.settle()
 
-    def _held_for_us(self, due_us: int) -> int:
-        """Return the duration (us) for which plans assume that the nodes are held."""
-        if due_us >= FOREVER_US:
-            return FOREVER_US
-        margin_us = round(self.state.options.dialect.hold_margin_s * 1e6)
-        return self._written_us(due_us - self.state.now_us + margin_us)
-
-    def _lose_held(self, tags: list[int]) -> None:
-        """Update the waits whose held nodes failed. ``tags`` are the tags of these holds."""
-        for job_id, waiting in self.jobs.waiting.items():
-            held = waiting.held
-            if held is None or held.attempt.serial not in tags:
-                continue
-            waiting.n_held = self.nodes.usable(held.nodes).size
-            if self.state.options.dialect.held == "lowest" and waiting.n_held:
-                waiting.shrinks = True
-            else:
-                waiting.held = self._without_the_dead(held)
-            self.state.news.held_hit.append(job_id)
-
-    def _shrink(self, waiting: Waiting) -> None:
-        """Replace the held nodes by equally many of the lowest free nodes. The wait continues."""
-        held, scheduled = waiting.held, self.jobs.scheduled.get(waiting.on)
-        waiting.shrinks = False
-        if held is None or scheduled is None:
-            return
-        self._let_go(held)
-        now_us = self.state.now_us
-        span_us = self._written_us(held.planned_end_us - now_us)
-        lowest = self.nodes.lowest(waiting.n_held)
-        waiting.held = self._hold(waiting.stopping.running.attempt, lowest, span_us)
-        scheduled.at_us = waiting.until_us = now_us + self._written_us(scheduled.due_us - now_us)
-
-    def _end_waits_on(self, scheduled: Scheduled, later: bool = False) -> None:
-        """End all waits that wait for a stop, because the stop is carried out or cancelled."""
-        for job_id, waiting in list(self.jobs.waiting.items()):
-            if waiting.on == scheduled.stop.attempt_id:
-                self._end_wait(job_id, later)
-
-    def _end_wait(self, job_id: str, later: bool = False) -> None:
+    def _end_wait(self, job_id: str, later: bool) -> None:
         """Requeue a job and release its nodes, immediately or in the second pass (``later``)."""
-        if later:
-            self.jobs.waiting[job_id].over = True
-            return
-        waiting = self.jobs.waiting.pop(job_id)
-        self._let_go(waiting.held)
-        self._requeue(waiting.stopping)
-
-    def _end_due_waits(self) -> None:
-        """End the waits that are due."""
-        for job_id, waiting in list(self.jobs.waiting.items()):
-            if waiting.due(self.state.now_us):
-                self._end_wait(job_id)
+        rows = self.state.rows
+        for i in range(rows.n.n_waits):
+            if self.state.job_ids[rows.attempts[rows.waits[i].attempt].job] == job_id:
+                end_wait(rows, i, later, self.state.now_us)
+                self.settle()
+                return
 
     def second_pass(self) -> bool:
         """If no kill is pending, carry out the second pass. Return whether it changed anything."""
-        if self.jobs.stopping or not self.jobs.waiting:
+        rows = self.state.rows
+        if rows.n.n_kills or not rows.n.n_waits:
             return False
-        postponed = [(name, w) for name, w in self.jobs.waiting.items() if w.over or w.shrinks]
-        for job_id, waiting in postponed:
-            if waiting.over:
-                self._end_wait(job_id)
-            else:
-                self._shrink(waiting)
-        return bool(postponed)
+        self.state.reserve()
+        changed = second_pass(self.state.rows, self.state.now_us)
+        self.settle()
+        return changed
 
     # ---- hangs
 
     def failed_attempts(
         self, hit: Mapping[str, Failure]
-    ) -> tuple[list[Running], dict[str, Scheduled | None]]:
+    ) -> tuple[list[Running], dict[str, Stopped | None]]:
         """Return the failed attempts that the policy must know now, and their cancelled stops.
 
         ``hit`` contains new failures by attempt. If recoveries have stages, these attempts first
@@ -636,7 +749,7 @@ class Transactions:
         victims = {name: self.hanging[name].victim for name in due}
         return [jobs.running[name] for name in due], {n: v for n, v in victims.items() if v}
 
-    def _begin_hang(self, running: Running, failure: Failure, victim: Scheduled | None) -> None:
+    def _begin_hang(self, running: Running, failure: Failure, victim: Stopped | None) -> None:
         attempt, now_us = running.attempt, self.state.now_us
         stages = self._recovery.drawn_us(self._stages, failure.cause, attempt.job_id, now_us)
         hang = Hang(failure.cause, now_us, stages, victim)
@@ -645,15 +758,17 @@ class Transactions:
         self.registry.failures[attempt.id] = msgspec.structs.replace(failure, ran_us=ran_us)
         remaining = self.registry.after_stop(attempt.id, ran_us, When.NOW)
         stop = Stop(attempt.id, Cause.NODE_FAILURE)
-        self.jobs.schedule(Scheduled(stop, remaining, hang.due_us, hang.due_us, remaining))
+        stopped = Stopped(stop, remaining, running, if_hit=remaining)
+        self._schedule(stopped, hang.due_us, hang.due_us)
 
     def _due_hangs(self) -> list[str]:
         """End the hangs that are due. Return their attempts in the order of the failures."""
-        due = []
-        for name, scheduled in list(self.jobs.scheduled.items()):
-            if name in self.hanging and scheduled.due(self.state.now_us):
-                del self.jobs.scheduled[name]
-                self._end_waits_on(scheduled)
+        due, rows = [], self.state.rows
+        for name in self.jobs.scheduled:
+            s = stop_of(rows, self._row(name))
+            if name in self.hanging and s >= 0 and rows.stops[s].at <= self.state.now_us:
+                del self.jobs.stops[name]
+                self._end_stop(s)
                 due.append(name)
         return due
 
@@ -672,7 +787,7 @@ class Transactions:
         load_us = 0 if perfect else remaining.first_recovery_us
         return msgspec.structs.replace(remaining, first_recovery_us=load_us + init_us, written=None)
 
-    def hung_completion(self, running: Running) -> Stopping | None:
+    def hung_completion(self, running: Running) -> Stopped | None:
         """Return the stop of an attempt that completed in the simulator while it hangs.
 
         The nodes of the attempt are held until the end of the hang. If the attempt does not hang,
@@ -681,19 +796,20 @@ class Transactions:
         attempt_id = running.attempt.id
         if not self._hangs(attempt_id):
             return None
-        hang, scheduled = self.hanging[attempt_id], self.jobs.scheduled.pop(attempt_id)
+        hang, scheduled = self.hanging[attempt_id], self.jobs.stops.pop(attempt_id)
+        rows, s = self.state.rows, stop_of(self.state.rows, running.attempt.serial - 1)
+        rows.n.n_stops = remove_row(rows.stops, rows.n.n_stops, s)
         stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, Wait(until_us=hang.due_us))
         remaining = self._after_init(attempt_id, scheduled.remaining)
-        return Stopping(stop, remaining, running, self.state.now_us)
+        return Stopped(stop, remaining, running, sent_us=self.state.now_us)
 
-    def hold_until_detected(self, stopping: Stopping) -> None:
+    def hold_until_detected(self, stopping: Stopped) -> None:
         """Hold the nodes of an attempt that completed while it hung, then requeue its job.
 
         The hold begins in `begin_waits`.
         """
         self.registry.need_registration(stopping.stop.attempt_id)
         self.jobs.stop(stopping)
-        del self.jobs.stopping[stopping.stop.attempt_id]
         self._completed.append(stopping)
 
     def begin_hung_waits(self) -> None:
@@ -711,17 +827,13 @@ class Transactions:
 
     def due(self) -> bool:
         """Return whether a wake, a stop or the end of a wait is due."""
-        jobs, now_us = self.jobs, self.state.now_us
-        return (
-            bool(self._due_wakes())
-            or any(scheduled.due(now_us) for scheduled in jobs.scheduled.values())
-            or any(waiting.due(now_us) for waiting in jobs.waiting.values())
-        )
+        return bool(self._due_wakes()) or is_due(self.state.rows, self.state.now_us)
 
     def ask_to_be_called(self) -> None:
         """Request calls for scheduled stops and wakes. If kills are pending, postpone this."""
-        if not self.jobs.stopping and (self.jobs.scheduled or self.wakes):
-            self._call_at_all(s.at_us for s in self.jobs.scheduled.values())
+        rows = self.state.rows
+        if not rows.n.n_kills and (rows.n.n_stops or self.wakes):
+            self._call_at_all(rows.stops[s].at for s in range(rows.n.n_stops))
 
     def _wake(self, wake: Wake) -> Refusal | None:
         """Add a wake. If its time is not in the future, return a refusal.

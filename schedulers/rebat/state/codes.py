@@ -9,7 +9,7 @@ HOLD = -1
 """The number of an attempt that is held nodes."""
 
 WAITS, MOVES, ENDS = 0, -1, -2
-"""What happens after a kill, instead of a priority: the job waits, moves to other nodes, or ends."""
+"""The step after a kill, instead of a priority: the job waits, moves to other nodes, or ends."""
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
@@ -39,6 +39,8 @@ OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
 
 COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DEPENDENCY = range(8)
 """Causes of the end of an attempt."""
+MOVED, PREEMPTED, HORIZON, SILENT_ERROR, MOLDED = range(8, 13)
+"""Other causes. Only Python policies, stages of recovery and operations have them."""
 
 STARTED, NOT_OK, OK = range(1, 4)
 """Progress of a job: it has started, or it has ended. 0: it has not started."""

@@ -29,8 +29,8 @@ class Attempt:
     ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before``
     the attempt of the same user that ended before (its number plus 1), ``place`` the place among
     the running attempts. Fields that begin with ``own``: the checkpoints, if the numbers of
-    resubmissions are rounded. The last four fields are those of held nodes: the record, the nodes
-    that the plan knows, and the number of nodes.
+    resubmissions are rounded. The last fields are those of held nodes: the record, the nodes that
+    the plan knows, the number of nodes, and how often nodes were chosen.
     """
 
     job: int = 0
@@ -62,6 +62,7 @@ class Attempt:
     planned_at: int = 0
     n_planned_at: int = 0
     size_of_hold: int = 0
+    lives: int = 0
 
 
 @dataclass(slots=True)
