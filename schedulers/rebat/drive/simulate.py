@@ -267,7 +267,7 @@ def simulate(
             continue
         factor *= 2
         if outcome == codes.LARGER_ROOM and plan is None:
-            room = tables.grown(room, new_room())
+            room = tables.twice(room)
         else:
             room = None
     return outcome_of(jobs, events, machine, machine.restore(tables.finished(room)), on_progress)

@@ -337,11 +337,11 @@ class State:
 
     def begin(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
         """Create the tables of a machine."""
-        self.jobs, self._capacity = Lifecycle(), 64
+        self.jobs = Lifecycle()
         self.job_ids: list[str] = []
         self.nodes = Nodes(n_nodes, uptime_us)
         dialect = self.options.dialect
-        self._parameters = tables.Numbers(
+        parameters = tables.Numbers(
             n_nodes=n_nodes,
             max_attempts=self.options.max_attempts,
             two_passes=dialect.two_passes,
@@ -349,13 +349,11 @@ class State:
             six_digits=dialect.digits == "six",
             hold_margin=round(dialect.hold_margin_s * 1e6),
         )
-        self._show(self._new_room())
-
-    def _new_room(self) -> tables.Room:
-        k, formula = self._capacity, arrays_of(None, 1)
-        return tables.room_for(
-            zeros(tables.Job, k), zeros(tables.Profile, 1), self._parameters, k, k // 64,
-            tables.parts_for([self.nodes.n_nodes]), tables.no_links(), formula, compiled=False,
+        self._show(
+            tables.room_for(
+                zeros(tables.Job, 64), zeros(tables.Profile, 1), parameters, 64, 1,
+                tables.parts_for([n_nodes]), tables.no_links(), arrays_of(None, 1), compiled=False,
+            )
         )  # fmt: skip
 
     def _show(self, room: tables.Room) -> None:
@@ -370,12 +368,11 @@ class State:
         while (
             n.n_attempts + more > len(rows.attempts)
             or len(self.job_ids) + n_events > len(rows.jobs)
-            or n.n_nodes_used + 4 * (self.nodes.n_nodes + more) > len(rows.nodes)
+            or n.n_nodes_used + 2 * (self.nodes.n_nodes + more) > len(rows.nodes)
             or more > len(rows.kills)
             or n.n_holds + more > len(rows.hold_records)
         ):
-            self._capacity *= 2
-            self._show(tables.grown(self.room, self._new_room()))
+            self._show(tables.twice(self.room, new_jobs=True))
             n, rows = self.rows.n, self.rows
 
     def next_serial(self) -> int:

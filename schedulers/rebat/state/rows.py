@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables with named fields, row first: ``attempts[a].start``.
 
-One declaration, a dataclass of whole numbers, has two forms. Machine code uses structured arrays.
-Plain Python uses lists of objects with slots, whose fields it reads ten times faster than those of
-arrays.
+One declaration, a struct of whole numbers, has two forms. Machine code uses structured arrays.
+Plain Python uses lists of structs, whose fields it reads ten times faster than those of arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 @cache
 def dtype_of(kind: Any) -> Any:
     """Return the type of such rows in a structured array."""
-    return np.dtype([(name, np.int64) for name in kind.__slots__])
+    return np.dtype([(name, np.int64) for name in kind.__struct_fields__])
 
 
 def zeros(kind: Any, *shape: int) -> Any:
@@ -39,6 +38,6 @@ def rows_of(kind: Any, array: Any, compiled: bool) -> Any:
 def array_of(kind: Any, rows: Any) -> Any:
     """Return the structured array of rows."""
     if isinstance(rows, list):
-        values = attrgetter(*kind.__slots__)
+        values = attrgetter(*kind.__struct_fields__)
         return np.array([*map(values, rows)], dtype=dtype_of(kind))
     return rows

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from rebat.core.units import FOREVER_US
@@ -22,8 +22,7 @@ SPARE, POINTS = 256, 16384
 """Initial numbers of spare rows of attempts, and of points of a plan."""
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, gc=False):
     """An attempt of a job. Held nodes are rows too, because they have serials of attempts.
 
     ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before``
@@ -65,8 +64,7 @@ class Attempt:
     lives: int = 0
 
 
-@dataclass(slots=True)
-class Job:
+class Job(msgspec.Struct, gc=False):
     """A job. The user is a number of at least 1, or 0 if it is unknown.
 
     The last fields are the ranks of the job among the ids, and among the ids of resubmissions, if a
@@ -85,8 +83,7 @@ class Job:
     interruptions: int = 0
 
 
-@dataclass(slots=True)
-class Profile:
+class Profile(msgspec.Struct, gc=False):
     """A profile. If the numbers of resubmissions are rounded, the period in seconds is a whole
     number (``fraction``) times a power of two (``exponent``).
     """
@@ -103,8 +100,7 @@ class Profile:
     exponent: int = 0
 
 
-@dataclass(slots=True)
-class Part:
+class Part(msgspec.Struct, gc=False):
     """A partition: its nodes and limits, and the lengths of its queue, heaps and profiles."""
 
     first_node: int = 0
@@ -124,8 +120,7 @@ class Part:
     sorted: int = 0
 
 
-@dataclass(slots=True)
-class Hit:
+class Hit(msgspec.Struct, gc=False):
     """An attempt that failures hit, when the steal that this cancels was decided (-1: there is
     none), and whether the attempt is already being killed.
     """
@@ -135,8 +130,7 @@ class Hit:
     is_killed: int = 0
 
 
-@dataclass(slots=True)
-class Kill:
+class Kill(msgspec.Struct, gc=False):
     """A kill: ``then`` is the priority of the resubmission, or `codes.WAITS` if the job waits.
 
     The job waits for the stop of ``victim``.
@@ -150,8 +144,7 @@ class Kill:
     victim: int = 0
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(msgspec.Struct, gc=False):
     """A scheduled stop: when it was decided, when the checkpoint is complete, and its time.
 
     The other fields are those of its kill.
@@ -166,8 +159,7 @@ class Stop:
     cause: int = 0
 
 
-@dataclass(slots=True)
-class Wait:
+class Wait(msgspec.Struct, gc=False):
     """A stopped attempt, its held nodes (-1: none), how many of them are up, the victim, when
     the wait ends, and whether the second pass ends it or chooses the nodes again.
     """
@@ -183,8 +175,7 @@ class Wait:
     priority: int = 0
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct, gc=False):
     """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and
     last plus 1).
     """
@@ -194,8 +185,7 @@ class Decision:
     up_to: int = 0
 
 
-@dataclass(slots=True)
-class Lists:
+class Lists(msgspec.Struct, gc=False):
     """The i-th entry of each list.
 
     Attempts in the order of their ends; attempts that enter the queue, leave their nodes, or are
@@ -221,8 +211,7 @@ class Lists:
     ended_last: int = 0
 
 
-@dataclass(slots=True)
-class HoldRecord:
+class HoldRecord(msgspec.Struct, gc=False):
     """A record of held nodes."""
 
     job: int = 0
@@ -232,8 +221,7 @@ class HoldRecord:
     n_nodes_at: int = 0
 
 
-@dataclass(slots=True)
-class Block:
+class Block(msgspec.Struct, gc=False):
     """A job with dependencies or an array, see `rebat.rules.links`."""
 
     condition: int = 0
@@ -251,8 +239,7 @@ class Block:
     progressed: int = 0
 
 
-@dataclass(slots=True)
-class JobArray:
+class JobArray(msgspec.Struct, gc=False):
     """An array of jobs, see `rebat.rules.links`."""
 
     limit: int = 0
@@ -263,8 +250,7 @@ class JobArray:
     listed: int = 0
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct, gc=False):
     """An entry of a heap."""
 
     at: int = 0
@@ -272,8 +258,7 @@ class Entry:
     attempt: int = 0
 
 
-@dataclass(slots=True)
-class Numbers:
+class Numbers(msgspec.Struct, gc=False):
     """Parameters, then counters."""
 
     depth: int = 0
@@ -615,12 +600,42 @@ def _tables(n_tables: int, n: int, compiled: bool) -> Any:
     return [new_rows(Entry, n, compiled) for _ in range(n_tables)]
 
 
+GROWING = {
+    **dict.fromkeys(("attempts", "lists", "hits", "kills", "stops", "waits"), 0),
+    **dict.fromkeys(("hold_records", "calls", "out", "ends", "nodes", "positions", "table"), 0),
+    **dict.fromkeys(("holds", "overdue", "size", "duration", "start", "queue", "value"), 1),
+    **dict.fromkeys(("base_t", "base_f", "plan_t", "plan_f"), 1),
+}
+"""The tables that `twice` enlarges, and the axis along which they grow."""
+
+
+def twice(room: Room, new_jobs: bool = False) -> Room:
+    """Return tables with the same contents and twice as many rows.
+
+    The tables of jobs and profiles are enlarged if ``new_jobs`` is set.
+    """
+
+    def enlarged(name: str, rows: Any) -> Any:
+        if name not in GROWING and not (new_jobs and name in ("jobs", "profiles")):
+            return rows
+        if not isinstance(rows, list):
+            return np.concatenate([rows, np.zeros_like(rows)], axis=GROWING.get(name, 0))
+        for part in rows if isinstance(rows[0], list) else [rows]:
+            part += [type(part[0])() for _ in range(len(part))]
+        return rows
+
+    state = {name: enlarged(name, rows) for name, rows in room.state._asdict().items()}
+    fields = {name: enlarged(name, rows) for name, rows in room._asdict().items()}
+    scratch = np.zeros(scratch_needed(fields["base_t"].shape[1]), dtype=np.int64)
+    return Room(**{**fields, "state": State(**state), "scratch": scratch})
+
+
 def grown(room: Room, larger: Room) -> Room:
     """Return the larger arrays, with the contents of the others."""
     for old, new in ((room.state, larger.state), (room[1:], larger[1:])):
         for source, target in zip(old, new, strict=True):
             if isinstance(source, np.record | Numbers):
-                for name in (field.name for field in fields(Numbers)):
+                for name in Numbers.__struct_fields__:
                     setattr(target, name, getattr(source, name))
             elif isinstance(source, list):
                 if source and isinstance(source[0], list):
@@ -636,9 +651,9 @@ def grown(room: Room, larger: Room) -> Room:
 def numbers_of(parameters: Any, compiled: bool) -> Any:
     """Return the parameters and counters for the loop."""
     if not compiled:
-        return replace(parameters)
+        return msgspec.structs.replace(parameters)
     array = np.zeros(1, dtype=(np.record, dtype_of(Numbers))).view(np.recarray)
-    array[0] = astuple(parameters)
+    array[0] = msgspec.structs.astuple(parameters)
     return array[0]
 
 
