@@ -20,7 +20,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import MAX_ATTEMPTS, Dialect
 from rebat.core.units import to_us
-from rebat.drive.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
+from rebat.drive.eligible import CRITERIA, TIMINGS, VICTIM_RULES, why_not_policy
 from rebat.drive.simulate import Events
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
@@ -30,6 +30,7 @@ from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult, simulate
+from rebat.state import codes
 from tests.support.dependent import check_dependent, dependent
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
@@ -181,7 +182,7 @@ class Case:
     def _options(self) -> list[str]:
         rng = self._rng
         limited = any(job.walltime_us is None for job in self.workload.jobs)
-        orders = [name for name in ORDERS if not (limited and name in ("la", "sa"))]
+        orders = [name for name in codes.ORDERS if not (limited and name in ("la", "sa"))]
         options = {"order": rng.choice(orders), "placement": rng.choice(["any", "named"])}
         formula = rng.random() < 0.25
         if formula:

@@ -15,23 +15,6 @@ from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.state import codes
 
-ORDERS = {
-    "fcfs": codes.FCFS,
-    "shortest": codes.SHORTEST,
-    "largest": codes.LARGEST,
-    "smallest": codes.SMALLEST,
-    "priority": codes.BY_CLASS,
-    "fcfs-by-id": codes.BY_ID,
-    "lpt": codes.LONGEST_TIME,
-    "spt": codes.SHORTEST_TIME,
-    "hpa": codes.MOST_NODES,
-    "lpa": codes.FEWEST,
-    "la": codes.LARGEST_AREA,
-    "sa": codes.SMALLEST_AREA,
-    "ljf": codes.LARGE_FIRST,
-}
-"""The queue orders that are functions of columns."""
-
 VICTIM_RULES = {
     "fewest-nodes": codes.FEWEST_NODES,
     "latest-release": codes.LATEST_RELEASE,
@@ -85,7 +68,7 @@ def why_not_policy(point: Point) -> str:
             f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
             f"partitions with {parted}": bool(parted),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
-            f"order={common.order}": formula is None and common.order not in ORDERS,
+            f"order={common.order}": formula is None and common.order not in codes.ORDERS,
             "the columns usage and fairshare": bool(columns_of & {"usage", "fairshare"}),
             "planning=fifo with a formula": formula is not None
             and isinstance(planning, FifoOptions),

@@ -45,6 +45,7 @@ class Nodes:
         self.up_since_us = zero if uptime_us is None else -uptime_us
         self.failed_us = self.up_since_us.copy()
         self._drained_for: dict[str, Mask] = {}
+        self._reported: list[tuple[int, bool]] = []
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
 
     def show(self, room: Room) -> None:
@@ -123,13 +124,26 @@ class Nodes:
 
         For example, a node that was repaired and failed again since the last report is not new.
         """
-        room, n = self._room, self._state.n
-        for i in range(n.n_changed):
-            node = int(room.changed[i])
-            unusable, reported = bool(self._state.down[node]), bool(room.reported[node])
-            yield node, not unusable, unusable != reported
-            room.reported[node], room.marked[node] = unusable, False
-        n.n_changed = 0
+        room, down = self._room, self._state.down
+        self._reported = [(node, bool(down[node])) for node in self._changed()]
+        for node, unusable in self._reported:
+            yield node, not unusable, unusable != bool(room.reported[node])
+            room.marked[node] = False
+
+    def _changed(self) -> list[int]:
+        changed: list[int] = self._room.changed[: self._state.n.n_changed].tolist()
+        return changed
+
+    def note_reported(self) -> None:
+        """Note that the policy has received the last news, after its plan."""
+        reported, self._reported = self._reported, []
+        if not reported:
+            return
+        for node, unusable in reported:
+            self._room.reported[node] = unusable
+        left = self._changed()[len(reported) :]
+        self._state.n.n_changed = len(left)
+        self._room.changed[: len(left)] = left
 
     def _usable(self, nodes: NodeSet, unheld: bool) -> NodeSet:
         state = self._state

@@ -23,7 +23,6 @@ from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.drive.eligible import (
     CRITERIA,
     DIALECT,
-    ORDERS,
     PREDICT,
     RELEASES,
     TIES,
@@ -445,7 +444,7 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
         parameters.predict = PREDICT.get(str(planning.predict), codes.PART_OF_WALLTIME)
     parameters.margin = planning.margin_us
     formula = point.common.formula
-    parameters.order = codes.BY_VALUE if formula else ORDERS[point.common.order]
+    parameters.order = codes.BY_VALUE if formula else codes.ORDERS[point.common.order]
     parameters.varies = formula is not None and formula.varies
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes

@@ -18,7 +18,7 @@ from rebat.core.errors import InputError
 from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
 from rebat.core.units import parse_duration, to_us
 from rebat.models.power import read_power
-from rebat.policies.composition import Duty, Scheduler
+from rebat.policies.composition import Duty, Planning, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.formula import COLUMNS, NAMED, Formula, formula_of
 from rebat.policies.guard import Guarded
@@ -40,6 +40,7 @@ from rebat.policies.placement.torus import (
     RandomOptions,
     TorusFirstOptions,
 )
+from rebat.policies.planning.by_rules import RulePlanning
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
@@ -71,6 +72,7 @@ from rebat.policies.variants import (
     text,
 )
 from rebat.policies.windows import ANNOUNCED, Reserving, Windows, read_reservations
+from rebat.state import codes
 
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
     ListOptions, FlexibleOptions, ShelfOptions, PlainShelfOptions, FifoOptions
@@ -483,6 +485,19 @@ class Point(msgspec.Struct, frozen=True):
         if self.dialect.two_passes:
             raise InputError("hold is not possible with passes=two", "axis wait", "passes=one")
 
+    @property
+    def plans_by_rules(self) -> bool:
+        """Whether `rebat.rules` plan the starts."""
+        common = self.common
+        known = common.formula is not None or common.order in codes.ORDERS
+        return (
+            isinstance(self.planning, ListOptions)
+            and isinstance(self.placement, AnyOptions)
+            and known
+            and common.order != "fcfs-by-id"
+            and not (self.parted or common.limits or common.reservations or self.accounts_usage)
+        )
+
     def policy(self, hazards: Hazards | None = None) -> Policy:
         """Return a new policy. Errors of user-defined rules name the line of the rule.
 
@@ -500,7 +515,9 @@ class Point(msgspec.Struct, frozen=True):
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
         if windows and plans and not self.parted:
             context = with_reservations(context, windows)
-        planning = self.planning.make(context)
+        planning: Planning = RulePlanning(self)
+        if not self.plans_by_rules:
+            planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)
         if common.limits or self.accounts_usage:

@@ -97,6 +97,7 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
     state.parts[p].n_free -= size
     attempts[a].nodes_at, attempts[a].n_nodes_at = first, k
     attempts[a].start = now
+    attempts[a].size_of_hold = size
     if attempts[a].number == 0:
         note_progress(state, attempts[a].job, codes.STARTED)
     n.n_nodes_used += k
@@ -156,7 +157,9 @@ def plan(
             a = lists[i].new_hold
             if jobs[attempts[a].job].part != p:
                 continue
-            until = attempts[a].start + planned(attempts[a].wall, margin)
+            if attempts[a].number != codes.HOLD:  # it started without a plan
+                attempts[a].predicted = predicted(state, a)
+            until = attempts[a].start + planned(attempts[a].predicted, margin)
             first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
             attempts[a].planned_at, attempts[a].n_planned_at = first, k
             attempts[a].held_size = attempts[a].size_of_hold
@@ -260,7 +263,7 @@ def plan(
             upkeep = max(upkeep, parameters.on_repair)
         for i in range(n.n_entered):
             a = lists[i].entered
-            if attempts[a].number > 0 and jobs[attempts[a].job].part == p:
+            if attempts[a].priority > codes.REGULAR and jobs[attempts[a].job].part == p:
                 upkeep = max(upkeep, parameters.on_priority)
     # ---- the queue
     value, by_value = room.value[p], parameters.order == codes.BY_VALUE
@@ -271,6 +274,11 @@ def plan(
             upkeep = codes.REBUILD
             if table is not None:
                 named.clear(table)
+    if part.withdrawn:
+        part.withdrawn = 0
+        upkeep = codes.REBUILD
+        if table is not None:
+            named.clear(table)
     before = n_queue
     if parameters.timed:
         for i in range(n.n_entered):
@@ -452,6 +460,25 @@ def plan(
     part.n_queued, part.n_planned_ends, part.n_overdue = n_queue, n_holds, n_overdue
     part.opened, part.planned, part.base_n, part.plan_n = opened, planned_at, base_n, plan_n
     return codes.DONE
+
+
+@rule
+def withdraw(state: Any, room: Any, p: int, j: int) -> None:
+    """Remove a job from the queue, because it was rejected or started without a plan."""
+    part, queue = state.parts[p], room.queue[p]
+    for at in range(part.n_queued):
+        if state.attempts[queue[at]].job == j:
+            room.positions[0] = at
+            if state.n.order == codes.BY_VALUE:
+                for k in range(at, part.n_queued - 1):
+                    room.value[p, k] = room.value[p, k + 1]
+            counts.take_out(
+                room.size[p], room.duration[p], room.start[p], queue, part.n_queued,
+                room.positions, 1,
+            )  # fmt: skip
+            part.n_queued -= 1
+            part.withdrawn = 1
+            return
 
 
 @rule

@@ -135,7 +135,7 @@ class Dependencies:
         for blocked in released:
             attempt = msgspec.structs.replace(blocked, queued_us=state.now_us)
             self._registry.work[attempt.id].attempt = attempt
-            self._jobs.enqueue(attempt)
+            self._transactions.enter(attempt)
             for arrived in (state.changes.arrived, state.news.arrived):
                 arrived.append(attempt)
                 arrived.sort(key=_SERIAL)

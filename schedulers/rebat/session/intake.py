@@ -29,6 +29,7 @@ from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import FREE
 from rebat.models.checkpoint import Failure
 from rebat.rules.instant import change_nodes
+from rebat.rules.predict import note_run
 from rebat.rules.waits import leave
 from rebat.session.dependencies import Dependencies
 from rebat.session.ledger import AttemptRecord
@@ -157,6 +158,7 @@ class Intake:
             return
         self._record(running, event, cause, worked_us)
         self._registry.note_run(running, event.at_us)
+        note_run(self._state.rows, running.attempt.serial - 1, event.at_us)
         self._jobs.over(running.attempt.job_id, cause == Cause.COMPLETED)
 
     def _record(

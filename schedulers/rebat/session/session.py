@@ -57,6 +57,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
+from rebat.session.by_rules import ByRules
 from rebat.session.dependencies import Dependencies
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
@@ -106,6 +107,7 @@ class Session:
         self._jobs, self._nodes = state.jobs, state.nodes
         self._registry = Registry(state)
         self._transactions = Transactions(state, self._registry)
+        state.by_rules = ByRules(state, self._transactions)
         self._dependencies = Dependencies(state, self._registry, self._transactions)
         parts = self._registry, self._transactions, self._dependencies
         self._intake = Intake(state, *parts)
@@ -251,6 +253,7 @@ class Session:
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
         state.planning = False
+        self._nodes.note_reported()
         if self._recorder is not None:
             self._recorder.record(self.view, changes, self._policy)
         self._transactions.send_kills()

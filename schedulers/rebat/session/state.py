@@ -321,6 +321,8 @@ class State:
         Number of kills in the tables that were sent.
     by_tag : dict
         Ids of running attempts by serial number.
+    by_rules : ByRules
+        The plan of list scheduling, if the policy uses its rules.
     planning : bool
         Whether the policy is currently planning.
     """
@@ -333,6 +335,7 @@ class State:
         self.changes, self.news = Changes(), News()
         self.out: list[Decision] = []
         self.by_tag: dict[int, str] = {}
+        self.by_rules: Any = None
         self.begin(0, None)
 
     def begin(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
@@ -349,21 +352,22 @@ class State:
             six_digits=dialect.digits == "six",
             hold_margin=round(dialect.hold_margin_s * 1e6),
         )
-        self._show(
+        self.show(
             tables.room_for(
                 zeros(tables.Job, 64), zeros(tables.Profile, 1), parameters, 64, 1,
                 tables.parts_for([n_nodes]), tables.no_links(), arrays_of(None, 1), compiled=False,
             )
         )  # fmt: skip
 
-    def _show(self, room: tables.Room) -> None:
+    def show(self, room: tables.Room) -> None:
+        """Use these tables from now on."""
         self.room, self.rows = room, room.state
         self.nodes.show(room)
         self.jobs.show(room.state)
 
     def reserve(self, n_events: int = 0) -> None:
         """Enlarge the tables if there could be too little room for these events, or a proposal."""
-        n, rows = self.rows.n, self.rows
+        n, rows, part = self.rows.n, self.rows, self.rows.parts[0]
         more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 64
         while (
             n.n_attempts + more > len(rows.attempts)
@@ -371,8 +375,11 @@ class State:
             or n.n_nodes_used + 2 * (self.nodes.n_nodes + more) > len(rows.nodes)
             or more > len(rows.kills)
             or n.n_holds + more > len(rows.hold_records)
+            or part.n_planned_ends + 2 * more > len(self.room.holds[0])
+            or max(part.base_n, part.plan_n) + 4 * (more + part.n_queued)
+            > self.room.base_t.shape[1]
         ):
-            self._show(tables.twice(self.room, new_jobs=True))
+            self.show(tables.twice(self.room, new_jobs=True))
             n, rows = self.rows.n, self.rows
 
     def next_serial(self) -> int:

@@ -648,13 +648,14 @@ class Transactions:
         rows = self.state.rows
         return [
             Hold(
-                self.state.job_ids[row.job], self._nodes_at(row), row.since,
+                self.state.job_ids[row.job], self.nodes_at(row), row.since,
                 None if row.until < 0 else row.until,
             )
             for row in rows.hold_records[: rows.n.n_holds]
         ]  # fmt: skip
 
-    def _nodes_at(self, row: Any) -> NodeSet:
+    def nodes_at(self, row: Any) -> NodeSet:
+        """Return the nodes of a row."""
         nodes = self.state.rows.nodes[row.nodes_at : row.nodes_at + row.n_nodes_at]
         return NodeSet(nodes.astype(np.int64))
 
@@ -663,7 +664,7 @@ class Transactions:
         rows, jobs, serial = self.state.rows, self.jobs, h + 1
         row = rows.attempts[h]
         job_id = self.state.job_ids[row.job]
-        nodes = self._nodes_at(row)
+        nodes = self.nodes_at(row)
         like = self.registry.work[jobs.names[self._attempt_of[row.job]]].attempt
         held = msgspec.structs.replace(
             like, id=f"{job_id}~{serial}" + "~" * (row.lives - 1), serial=serial,

@@ -19,6 +19,23 @@ LARGE_FIRST = 12
 BY_VALUE = 13
 """Queue order by formula, with ties by entry into the queue."""
 
+ORDERS = {
+    "fcfs": FCFS,
+    "shortest": SHORTEST,
+    "largest": LARGEST,
+    "smallest": SMALLEST,
+    "priority": BY_CLASS,
+    "fcfs-by-id": BY_ID,
+    "lpt": LONGEST_TIME,
+    "spt": SHORTEST_TIME,
+    "hpa": MOST_NODES,
+    "lpa": FEWEST,
+    "la": LARGEST_AREA,
+    "sa": SMALLEST_AREA,
+    "ljf": LARGE_FIRST,
+}
+"""The queue orders by name."""
+
 FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
 """Victim rules."""
 

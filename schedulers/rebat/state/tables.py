@@ -118,6 +118,7 @@ class Part(msgspec.Struct, gc=False):
     failures: int = 0
     repairs: int = 0
     sorted: int = 0
+    withdrawn: int = 0
 
 
 class Hit(msgspec.Struct, gc=False):

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""List scheduling by the rules (`rebat.rules.plan`), which start attempts themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rebat.contract import Changes, PlannedStarts, Proposal, View
+from rebat.policies.composition import Planning
+
+if TYPE_CHECKING:
+    from rebat.policies.point import Point
+
+
+class RulePlanning(Planning):
+    """The list scheduling of a point. Its queue and its plan are tables of the simulation."""
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
+        """Start the attempts that are due, and reject those that can never start."""
+        view.plan_by_rules(self.point, changes)
+        return ()
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the starts of the queued attempts in the most recent plan."""
+        return view.planned_by_rules()
