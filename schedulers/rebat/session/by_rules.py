@@ -54,7 +54,6 @@ class ByRules:
         state = self._state
         if self._point is None:
             self._begin(point)
-        state.reserve()
         rows, room, jobs = state.rows, state.room, state.jobs
         n, lists, part = rows.n, rows.lists, rows.parts[0]
         for job_id in changes.withdrawn:
