@@ -19,6 +19,7 @@ import msgspec
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.errors import RebatError
+from rebat.core.jobs import Workload
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
@@ -35,8 +36,10 @@ class Different(Exception):
     pass
 
 
-def shown(decisions: Any) -> str:
-    return "\n".join(f"    {each}" for each in decisions)
+def shown(reply: Any) -> str:
+    if isinstance(reply, RebatError):
+        return f"    {reply!r}"
+    return "\n".join(f"    {each}" for each in reply.decisions)
 
 
 class Shadow:
@@ -49,8 +52,7 @@ class Shadow:
         self._last, self._open_kills = -1, 0
 
     def handle(self, message: e.Message) -> d.Reply:
-        expected = self.session.handle(message)
-        ours = self.wire.handle(message)
+        expected = self._reply_or_error(message)
         self.messages += 1
         self.split += message.now_us == self._last
         self._last = message.now_us
@@ -60,11 +62,30 @@ class Shadow:
             self.counts["messages between kill and acknowledgement"] += 1
         self._open_kills += sum(isinstance(x, d.KillJobs) for x in expected.decisions)
         self._open_kills -= sum(isinstance(x, e.JobsKilled) for x in message.events)
-        if ours != expected:
+        return expected
+
+    def _reply_or_error(self, message: e.Message) -> d.Reply:
+        """Return the reply of both, or raise the error of both."""
+        try:
+            expected: Any = self.session.handle(message)
+        except RebatError as error:
+            expected = error
+        try:
+            ours: Any = self.wire.handle(message)
+        except RebatError as error:
+            ours = error
+        if isinstance(expected, RebatError):
+            same = type(ours) is type(expected) and str(ours) == str(expected)
+        else:
+            same = ours == expected
+        if not same:
             raise Different(
-                f"message {self.messages} at {message.now_us}: {message.events}\n"
-                f"  session:\n{shown(expected.decisions)}\n  wire:\n{shown(ours.decisions)}"
+                f"message {self.messages + 1} at {message.now_us}: {message.events}\n"
+                f"  session:\n{shown(expected)}\n  wire:\n{shown(ours)}"
             )
+        if isinstance(expected, RebatError):
+            self.counts["errors"] += 1
+            raise expected
         return expected
 
 
@@ -108,13 +129,26 @@ def options_of(rng: random.Random) -> EngineOptions:
     )
 
 
+def with_wrong_dependencies(rng: random.Random, workload: Workload) -> Workload:
+    """Return a workload in which a job depends on a job that does not exist, or on itself."""
+    jobs = [*workload.jobs]
+    at = rng.randrange(len(jobs))
+    other = rng.choice(["nobody", jobs[at].id, rng.choice(jobs).id])
+    text = rng.choice([f"afterok:{other}", f"after:{other},afterany:{rng.choice(jobs).id}"])
+    jobs[at] = msgspec.structs.replace(jobs[at], extra={**jobs[at].extra, "dependency": text})
+    return msgspec.structs.replace(workload, jobs=tuple(jobs))
+
+
 def play(seed: int, kind: str, totals: Counter[str]) -> str:
-    case, rng = Case(seed, depends=False), random.Random(-seed)
+    case, rng = Case(seed), random.Random(-seed)
     policy = rng.choice(BRIEF) if kind == "brief" else case.policy
     chosen, options = preset(policy), options_of(rng)
     session_options = msgspec.structs.replace(chosen.session, max_attempts=case.max_attempts)
     given = Events(case.events).all
-    engine = Engine(case.workload, n_nodes=case.n_nodes, events=given, options=options)
+    workload = case.workload
+    if rng.random() < 0.1:
+        workload = with_wrong_dependencies(rng, workload)
+    engine = Engine(workload, n_nodes=case.n_nodes, events=given, options=options)
     shadow = Shadow(Session(chosen.make(), session_options), Wire(chosen.point, session_options))
     kindness, handle = "complete", shadow.handle
     if rng.random() < 0.5:
@@ -123,14 +157,10 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
         handle = WholeInstants(handle, 4, probes=True)
     try:
         engine.run(handle)
-    except Different:
-        print(f"case {seed}: {policy}\n  {options}")
-        raise
     except RebatError as error:
-        if "of the rules" in str(error):
-            print(f"case {seed}: {policy}\n  {options}\n  {error}")
-            raise
         kindness = "stuck: " + str(error).split(" s: ")[-1].split("(")[0][:60]
+        if shadow.counts["errors"]:
+            kindness = "error of both"
     totals += shadow.counts
     totals["messages"] += shadow.messages
     totals["messages at the time of the one before"] += shadow.split
@@ -146,6 +176,7 @@ def main(count: int, first: int = 0, kind: str = "brief", go_on: str = "") -> No
         try:
             kinds[play(seed, kind, totals)] += 1
         except Exception as error:
+            print(f"case {seed}: {Case(seed).policy}")
             if not go_on:
                 raise
             kinds["different"] += 1

@@ -72,9 +72,10 @@ def outcome_of(
     for row in np.flatnonzero(rows.rejected).tolist():
         problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
         if rows.cause[row] == codes.DEPENDENCY:
-            condition = room.state.blocks["why_never"][rows.job[row]]
-            kind, other = room.state.conditions[condition].tolist()
-            needed = f"{[*KINDS][kind]}:{jobs.ids[int(jobs.order[other])]}"
+            block = room.state.jobs["block"][rows.job[row]] - 1
+            condition = room.state.conditions[room.state.blocks["why_never"][block]]
+            other = int(jobs.order[condition["block"]])
+            needed = f"{[*KINDS][condition['kind']]}:{jobs.ids[other]}"
             problem = f"its dependency {needed} can never hold"
         problem = problem or machine.why_rejected(jobs, int(rows.job[row]))
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])

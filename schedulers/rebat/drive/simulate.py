@@ -406,6 +406,8 @@ class Submissions:
         table["profile"] = self.profiles
         table["job_class"] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
         table["user"] = np.array(users, dtype=np.int64)[jobs.extra_codes[order]]
+        if len(self.links.blocks):
+            table["block"] = np.arange(1, len(order) + 1)
 
     @staticmethod
     def pattern(c: Checkpointing | None) -> tuple[int, ...]:

@@ -18,11 +18,18 @@ import numpy as np
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import attempt_profile, job_name, resubmission_id, workload_name
+from rebat.core.dependencies import (
+    KINDS,
+    Condition,
+    array_limit,
+    check_dependencies,
+    conditions_of,
+)
 from rebat.core.errors import InputError
 from rebat.core.jobs import batsim_number, delay_us
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
-from rebat.core.traits import traits_of
+from rebat.core.traits import Traits, traits_of
 from rebat.core.units import FOREVER_US, to_s
 from rebat.drive.simulate import (
     PATTERN,
@@ -95,6 +102,7 @@ class Wire:
                 self._take[type(event)](self, event)
                 relevant = True
         if relevant or self._is_due(now):
+            self._check_dependencies()
             outcome = self._decide(now)
             assert outcome == codes.DONE, f"outcome {outcome} of the rules"
         return d.Reply(now, tuple(self._decisions(now)))
@@ -122,6 +130,9 @@ class Wire:
         self.jobs: list[tuple[str, str, str]] = []  # id, workload, name of the profile
         self.rows: dict[str, int] = {}  # attempts by id
         self.registered: set[str] = set()
+        self.block_rows: dict[str, int] = {}  # blocks by id of the job
+        self.arrays: dict[str, int] = {}
+        self._are_dependencies_checked = False
         self.profile_rows: dict[Any, int] = {}
         self.users, self.causes = {"": 0}, {"": 0}
         self.sorted_names: tuple[list[str], list[str]] = [], []
@@ -186,7 +197,54 @@ class Wire:
         self.jobs.append((event.job_id, workload, name))
         if self.by_text:
             self._rank(j, job_name(event.job_id))
+        if traits.dependency or traits.array:
+            self._link(event.job_id, traits)
+        row.block = self.block_rows.get(event.job_id, -1) + 1
         self._name(submit(state, j, event.at_us), event.job_id)
+
+    def _link(self, job_id: str, traits: Traits) -> None:
+        """Add the conditions and the array of a job."""
+        state, workload = self.state, workload_name(job_id)
+        row = state.blocks[self._block(job_id)]
+        conditions = conditions_of(traits.dependency)
+        row.condition, row.n_conditions = len(state.conditions), len(conditions)
+        for kind, job in conditions:
+            block = self._block(f"{workload}!{job}")
+            state.conditions.append(
+                tables.Condition([*KINDS].index(kind), block, self.block_rows[job_id])
+            )
+        if traits.array:
+            name = f"{workload}!{traits.array}"
+            if name not in self.arrays:
+                state.arrays.append(tables.JobArray(array_limit(traits.array)))
+            row.array = 1 + self.arrays.setdefault(name, len(self.arrays))
+
+    def _block(self, job_id: str) -> int:
+        """Return the block of a job, which may not be submitted yet."""
+        if job_id not in self.block_rows:
+            block = tables.Block()
+            b = self.block_rows[job_id] = len(self.state.blocks)
+            self.state.blocks.append(block)
+            a = self.rows.get(job_id, -1)
+            if a >= 0 and self.state.attempts[a].number == 0:
+                block.job, block.attempt = self.state.attempts[a].job + 1, a + 1
+                self.state.jobs[block.job - 1].block = b + 1
+        return self.block_rows[job_id]
+
+    def _check_dependencies(self) -> None:
+        """Check that the jobs on which blocked jobs depend exist, and that there is no cycle."""
+        if self._are_dependencies_checked or not self.statics_over:
+            return
+        self._are_dependencies_checked = True
+        blocks, kinds, names = self.state.blocks, [*KINDS], [*self.block_rows]
+        conditions: dict[str, list[Condition]] = {}
+        for block in sorted(filter(lambda block: block.is_open, blocks), key=lambda b: b.job):
+            first, last = block.condition, block.condition + block.n_conditions
+            conditions[self.jobs[block.job - 1][0]] = [
+                Condition(kinds[row.kind], names[row.block])
+                for row in self.state.conditions[first:last]
+            ]
+        check_dependencies(conditions, {n for n, b in self.block_rows.items() if blocks[b].job})
 
     def _profile_row(self, workload: str, name: str, job: Any) -> int:
         """Return the row of a profile. If numbers have six digits, it depends on the size."""

@@ -39,9 +39,9 @@ def emit(state: Any, what: int, subject: int, up_to: int) -> None:
 @inlined_rule
 def note_progress(state: Any, j: int, progress: int) -> None:
     """Note the first start or the end of a job for the jobs that depend on it."""
-    if len(state.blocks):
-        state.blocks[j].progress = progress
-        state.blocks[state.n.n_progressed].progressed = j
+    state.jobs[j].progress = progress
+    if state.jobs[j].block:
+        state.blocks[state.n.n_progressed].progressed = state.jobs[j].block - 1
         state.n.n_progressed += 1
 
 

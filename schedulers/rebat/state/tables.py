@@ -68,8 +68,9 @@ class Attempt:
 class Job:
     """A job. The user is a number of at least 1, or 0 if it is unknown.
 
-    The last fields are the ranks of the job among the ids, and among the ids of resubmissions, if a
-    rule compares ids as text.
+    ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
+    resubmissions, if a rule compares ids as text. ``progress`` is the progress (`rebat.state.codes`)
+    and ``block`` the row of `Block` plus 1, or 0.
     """
 
     submit: int = 0
@@ -82,6 +83,8 @@ class Job:
     by_name: int = 0
     by_prefix: int = 0
     interruptions: int = 0
+    progress: int = 0
+    block: int = 0
 
 
 @dataclass(slots=True)
@@ -225,17 +228,23 @@ class HoldRecord:
 
 @dataclass(slots=True)
 class Block:
-    """A job with dependencies or an array, see `rebat.rules.links`."""
+    """A job with conditions or an array, or on which other jobs depend (see `rebat.rules.links`).
 
+    ``job`` and ``attempt`` are rows plus 1, or 0 until the job is submitted. The conditions of a
+    job are consecutive. The conditions on a job are a linked list, and the tasks of an array are
+    another one, whose links are rows plus 1. ``new_job`` and ``progressed`` are lists of blocks.
+    """
+
+    job: int = 0
+    attempt: int = 0
     condition: int = 0
     n_conditions: int = 0
-    dependent: int = 0
-    n_dependents: int = 0
-    attempt: int = 0
-    progress: int = 0
+    first_dependent: int = 0
+    last_dependent: int = 0
+    array: int = 0
+    next_task: int = 0
     is_open: int = 0
     is_ready: int = 0
-    array: int = 0
     stamp: int = 0
     why_never: int = 0
     new_job: int = 0
@@ -243,13 +252,28 @@ class Block:
 
 
 @dataclass(slots=True)
+class Condition:
+    """A condition: its kind (a position in `core.dependencies.KINDS`), the block of the job that
+    must progress, the block of the job that waits, and the next condition on the same job.
+    """
+
+    kind: int = 0
+    block: int = 0
+    owner: int = 0
+    next_dependent: int = 0
+
+
+@dataclass(slots=True)
 class JobArray:
-    """An array of jobs, see `rebat.rules.links`."""
+    """An array of jobs: the limit, the number of tasks in the queue or running, its submitted tasks
+    as a linked list of blocks. ``listed`` is a list of arrays, ``was_listed`` whether the array is
+    in it.
+    """
 
     limit: int = 0
     active: int = 0
     first_task: int = 0
-    n_tasks: int = 0
+    last_task: int = 0
     was_listed: int = 0
     listed: int = 0
 
@@ -353,28 +377,19 @@ class Links(NamedTuple):
     Attributes
     ----------
     blocks : array of Block
-        Jobs. Without dependencies and arrays, there are no rows.
-    conditions : int64 array, shape (m, 2)
-        Position of the kind in `core.dependencies.KINDS`, and job, of the conditions of each job.
-    dependents : int64 array, shape (m,)
-        The jobs that depend on each job.
+        The block of each job. Without dependencies and arrays, there are no rows.
+    conditions : array of Condition
     arrays : array of JobArray
-    tasks : int64 array
-        The tasks of each array.
     """
 
     blocks: Any
     conditions: Any
-    dependents: Any
     arrays: Any
-    tasks: Any
 
 
 def no_links() -> Links:
     """Return the links of jobs without dependencies and arrays."""
-    none = np.zeros(0, dtype=np.int64)
-    blocks, arrays = zeros(Block, 0), zeros(JobArray, 0)
-    return Links(blocks, none.reshape(0, 2), none, arrays, none)
+    return Links(zeros(Block, 0), zeros(Condition, 0), zeros(JobArray, 0))
 
 
 class State(NamedTuple):
@@ -399,7 +414,7 @@ class State(NamedTuple):
         Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
     home : int64 array
         The partition of each block.
-    blocks, conditions, dependents, arrays, tasks : int64 arrays
+    blocks, conditions, arrays : rows
         See `Links`.
     out : rows of Decision
     """
@@ -423,9 +438,7 @@ class State(NamedTuple):
     home: Any
     blocks: Any
     conditions: Any
-    dependents: Any
     arrays: Any
-    tasks: Any
     out: Any
 
 
@@ -555,10 +568,8 @@ def room_for(
         parts=rows_of(Part, parts, compiled),
         home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
         blocks=rows_of(Block, links.blocks, compiled),
-        conditions=links.conditions,
-        dependents=links.dependents,
+        conditions=rows_of(Condition, links.conditions, compiled),
         arrays=rows_of(JobArray, links.arrays, compiled),
-        tasks=links.tasks,
         out=new_rows(Decision, 2 * n_jobs + 8 * few, compiled),
     )
     state.n.n_free, state.n.unfinished = n_free, n_jobs
@@ -635,6 +646,8 @@ def finished(room: Room) -> Room:
             attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
             lists=array_of(Lists, state.lists),
             hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),
+            jobs=array_of(Job, state.jobs),
             blocks=array_of(Block, state.blocks),
+            conditions=array_of(Condition, state.conditions),
         )
     )
