@@ -18,7 +18,7 @@ import msgspec
 
 from rebat.core import decisions as d
 from rebat.core import events as e
-from rebat.core.errors import RebatError
+from rebat.core.errors import PolicyError, RebatError
 from rebat.core.jobs import Workload
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
@@ -78,6 +78,9 @@ class Shadow:
             same = type(ours) is type(expected) and str(ours) == str(expected)
         else:
             same = ours == expected
+        if isinstance(expected, PolicyError) and isinstance(ours, d.Reply):
+            self.counts["the session refuses its own policy"] += 1
+            raise expected
         if not same:
             raise Different(
                 f"message {self.messages + 1} at {message.now_us}: {message.events}\n"

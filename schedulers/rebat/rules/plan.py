@@ -157,6 +157,8 @@ def plan(
             if jobs[attempts[a].job].part != p:
                 continue
             until = attempts[a].start + planned(attempts[a].wall, margin)
+            if until <= now:  # it lost a node after its planned end, so it is a new hold
+                until = later_end(attempts, a, margin, now)
             first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
             attempts[a].planned_at, attempts[a].n_planned_at = first, k
             attempts[a].held_size = attempts[a].size_of_hold
