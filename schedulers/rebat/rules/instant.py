@@ -111,15 +111,18 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
         state.lists[n_spared].spared = b
         n_spared += 1
         attempts[b].thief = attempts[a].job + 1
-        state.lists[n.n_steals].steal_at = now
-        n.n_steals += 1
         wait = 0
         if extended is not None:
             wait = remaining(state, b, now, timing)[3]
-            if wait > 0:
-                schedule(state, b, wait, now)
-                kill(state, a, now, codes.NOW, codes.WAITS, codes.NODE_FAILURE, b)
-                hit[i].is_killed = 1
+        if jobs[attempts[b].job].once:
+            emit(state, codes.REFUSE, b, a + 1 if wait > 0 else 0)
+            continue
+        state.lists[n.n_steals].steal_at = now
+        n.n_steals += 1
+        if extended is not None and wait > 0:
+            schedule(state, b, wait, now)
+            kill(state, a, now, codes.NOW, codes.WAITS, codes.NODE_FAILURE, b)
+            hit[i].is_killed = 1
         if wait == 0:
             kill(state, b, now, timing, codes.VICTIM_FIRST, codes.STOLEN, -1)
 

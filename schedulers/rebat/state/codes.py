@@ -50,7 +50,7 @@ DONE, MORE_EVENTS, LARGER_ROOM, MORE_ROOM, REFERENCE = range(5)
 """Outcomes: complete; the simulation goes on with more events, or with the same arrays in a larger
 size (`grown`); it starts again with larger arrays; the reference must simulate."""
 
-START, REGISTER, REJECT, KILLS, CALL = range(5)
+START, REGISTER, REJECT, KILLS, CALL, REFUSE = range(6)
 """Decisions (`tables.Decision`)."""
 
 ALL = -1

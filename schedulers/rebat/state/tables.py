@@ -69,8 +69,8 @@ class Job:
     """A job. The user is a number of at least 1, or 0 if it is unknown.
 
     ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
-    resubmissions, if a rule compares ids as text. ``progress`` is the progress (`rebat.state.codes`)
-    and ``block`` the row of `Block` plus 1, or 0.
+    resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
+    and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
     """
 
     submit: int = 0
@@ -85,6 +85,7 @@ class Job:
     interruptions: int = 0
     progress: int = 0
     block: int = 0
+    once: int = 0
 
 
 @dataclass(slots=True)
@@ -180,7 +181,8 @@ class Wait:
 @dataclass(slots=True)
 class Decision:
     """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and
-    last plus 1).
+    last plus 1). REGISTER: the resubmission, and the attempt before. REFUSE: the victim, and the
+    attempt that would wait for it, plus 1.
     """
 
     what: int = 0
@@ -498,7 +500,7 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
     if not parameters.named:
         return None
     few, n_nodes = 1024 * factor, parameters.n_nodes
-    table = empty_table(2 * few, min(n_nodes, few), 2 * few)
+    table = empty_table(2 * few, max(1, min(n_nodes, few)), 2 * few)
     table.n[:] = 1, 1, 0
     table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
     return table
