@@ -24,6 +24,7 @@ from rebat.core.errors import PolicyError, RebatError
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions, YoungDaly
+from rebat.drive.parts import Uncovered
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
@@ -31,6 +32,7 @@ from rebat.policies.presets import preset
 from rebat.session.session import Session
 from rebat.wire.instants import WholeInstants
 from tests.support.both_ways import Case
+from tests.support.parted import PartedCase
 
 BRIEF = ("baseline", "easy", "greedy", "sfsj", "baseline:react=stealing", "easy:react=stealing",
          "sfsj:victim=latest-release", "greedy:react=stealing,victim=fits")  # fmt: skip
@@ -288,7 +290,13 @@ def session_options_of(rng: random.Random, options: SessionOptions) -> SessionOp
 
 
 def play(seed: int, kind: str, totals: Counter[str]) -> str:
-    case, rng = Case(seed), random.Random(-seed)
+    case: Any
+    if kind == "all" and seed % 4 == 3:
+        case = PartedCase(seed, engines=True)
+        case.events, case.policy = case.events(), f"{case.options},partitions={case.partitions}"
+    else:
+        case = Case(seed)
+    rng = random.Random(-seed)
     policy = rng.choice(BRIEF) if kind == "brief" else case.policy
     chosen, options = preset(policy), options_of(rng)
     session_options = msgspec.structs.replace(chosen.session, max_attempts=case.max_attempts)
@@ -301,6 +309,14 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
     engine = Engine(workload, n_nodes=case.n_nodes, events=given, options=options)
     if rng.random() < 0.3:
         session_options = session_options_of(rng, session_options)
+        cores = session_options.cores_per_node
+        if cores > 1 and "partitions=" in policy and case.n_nodes % cores == 0:
+            policy = (
+                f"{case.options},partitions=p0:0%-50%+p1:50%-100%:max_nodes={rng.randint(1, 9)}"
+            )
+            chosen = preset(policy)
+        elif "partitions=" in policy:
+            session_options = msgspec.structs.replace(session_options, cores_per_node=1)
     shadow = Shadow(Session(chosen.make(), session_options), Wire(chosen.point, session_options))
     kindness, handle = "complete", shadow.handle
     if rng.random() < 0.2:
@@ -311,6 +327,8 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
         handle = WholeInstants(handle, 4, probes=True)
     try:
         engine.run(handle)
+    except Uncovered as error:
+        kindness = f"not covered: {error}"
     except RebatError as error:
         kindness = "stuck: " + str(error).split(" s: ")[-1].split("(")[0][:60]
         if shadow.counts["errors"]:

@@ -33,7 +33,7 @@ from rebat.drive.eligible import (
 )
 from rebat.drive.embedded import run
 from rebat.drive.outcome import Outcome, outcome_of
-from rebat.drive.parts import Uncovered, machine_of
+from rebat.drive.parts import Uncovered, machine_of, partitions_of
 from rebat.drive.shared import Shared
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
@@ -222,10 +222,15 @@ def simulate(
     """
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
-    machine = machine_of(point, workload, jobs, n_nodes)
-    if machine.partitions:
+    try:
+        machine = machine_of(point, n_nodes)
+        places = partitions_of(machine, workload)[jobs.order] if machine.partitions else None
+    except InputError as error:
+        raise Uncovered(str(error)) from None
+    if places is not None:
         table = table.copy()
-        table["part"] = machine.part
+        parts = [machine.part_of[row.name] for row in machine.partitions]
+        table["part"] = np.array(parts, dtype=np.int64)[places]
     parameters = parameters_of(point, machine.n_nodes, max_attempts)
     parameters.parted = bool(machine.partitions)
     parameters.to_the_last_event = events.are_file
@@ -270,7 +275,8 @@ def simulate(
             room = tables.grown(room, new_room())
         else:
             room = None
-    return outcome_of(jobs, events, machine, machine.restore(tables.finished(room)), on_progress)
+    room = machine.restore(tables.finished(room))
+    return outcome_of(jobs, events, machine, places, room, on_progress)
 
 
 def check_numbers(table: Any, parameters: tables.Numbers) -> None:

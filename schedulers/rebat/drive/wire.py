@@ -39,6 +39,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.traits import Traits, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s
 from rebat.drive.labels import Labels
+from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
@@ -48,6 +49,7 @@ from rebat.drive.simulate import (
 )
 from rebat.models.checkpoint import checkpointing_of, derived_checkpointing
 from rebat.models.speedup import speedup_of
+from rebat.policies.partitions import Partition
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.instant import (
@@ -144,10 +146,15 @@ class Wire:
     def _set_up(self, n_nodes: int) -> None:
         """Create the tables for a machine."""
         point, self.n_nodes = self._point, n_nodes
-        self.parameters = parameters_of(point, n_nodes, self._options.max_attempts)
+        if n_nodes:
+            self.machine = machine_of(point, n_nodes, self._options.cores_per_node)
+        else:
+            self.machine = LoopMachine(0, tables.parts_for([0]))
+        self.parameters = parameters_of(point, self.machine.n_nodes, self._options.max_attempts)
+        self.parameters.parted = bool(self.machine.partitions)
         self.extended = extended(self.parameters)
         self.formula = arrays_of(point.common.formula, n_nodes)
-        self.parts = tables.parts_for([n_nodes])
+        self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = p.order == codes.BY_ID or p.tie == codes.BY_TEXT
         self.reusing = False
@@ -179,23 +186,25 @@ class Wire:
         k = self.capacity
         return tables.room_for(
             zeros(tables.Job, k), zeros(tables.Profile, k), self.parameters, k, self.factor,
-            self.parts, tables.no_links(), self.formula, compiled=False,
+            self.machine.table, tables.no_links(), self.formula, compiled=False,
         )  # fmt: skip
 
     def _make_room(self, n_events: int) -> None:
         """Grow the tables if an instant might not fit (as the embedded driver does)."""
-        n, state, room = self.state.n, self.state, self.room
-        part, more = state.parts[0], n.n_running + n.n_waits
-        queued, new = part.n_queued + n.n_entered, n_events + n.n_kills
-        points = max(part.base_n, part.plan_n) + 4 * (more + queued + new) + 64
-        used = n.n_nodes_used + 2 * self.n_nodes + queued + new + n.n_running
+        n, state, room, parts = self.state.n, self.state, self.room, self.state.parts
+        more = n.n_running + n.n_waits
+        queued, new = sum(part.n_queued for part in parts) + n.n_entered, n_events + n.n_kills
+        points = max(max(part.base_n, part.plan_n) for part in parts)
+        points += 4 * (more + queued + new) + 64
+        planned_ends = max(part.n_planned_ends for part in parts)
+        used = n.n_nodes_used + 2 * self.machine.n_nodes + queued + new + n.n_running
         is_full = points > len(room.base_t[0])
         if (
             is_full
             or n.n_attempts + 2 * (new + more) + 8 > len(state.attempts)
             or len(self.jobs) + n_events > self.capacity
             or len(self.profile_rows) + n_events > self.capacity
-            or part.n_planned_ends + 2 * more + 2 * n.n_waits + 8 > len(room.holds[0])
+            or planned_ends + 2 * more + 2 * n.n_waits + 8 > len(room.holds[0])
             or used > state.nodes.shape[0]
         ):
             self.capacity *= 2
@@ -231,12 +240,18 @@ class Wire:
             if content.get("type", "delay") == "delay":
                 shape_of(event.job)
             traits = traits_of(event.job)
+            if self.machine.partitions:
+                self.partitions.append(
+                    self.machine.partition_for(traits, job.n_nodes, job.walltime_us)
+                )
         except InputError as problem:
             raise problem.at(f"job {event.job_id}") from None
         row = state.jobs[j]
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
         row.profile, row.job_class = profile, traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
+        if self.partitions:
+            row.part = self.machine.part_of[self.partitions[j].name]
         row.once = not (self.registering and content) or self._is_deleted(content)
         self.jobs.append((event.job_id, workload))
         if self.by_text:
@@ -425,11 +440,12 @@ class Wire:
             raise InputError(
                 f"an event has nodes {event.nodes}, but the machine has {self.n_nodes} nodes"
             )
-        for node in nodes:
-            if bool(self.state.down[node]) != up:
+        numbers = self.machine.numbered(event.nodes.ids).tolist()
+        for node, number in zip(nodes, numbers, strict=True):
+            if bool(self.state.down[number]) != up:
                 raise InputError(f"node {node} is already {'up' if up else 'down'}")
         code = self.causes.setdefault(cause, len(self.causes))
-        change_nodes(self.state, self.room, self.extended, nodes, up, code, self.now_us)
+        change_nodes(self.state, self.room, self.extended, numbers, up, code, self.now_us)
 
     def _on_begin(self, _: e.Event) -> None:
         raise InputError("the simulation has already begun")
@@ -497,7 +513,7 @@ class Wire:
     def _nodes_of(self, a: int) -> NodeSet:
         row = self.state.attempts[a]
         nodes = self.state.nodes[row.nodes_at : row.nodes_at + row.n_nodes_at]
-        return NodeSet(nodes.astype(np.int64))
+        return self.machine.nodes_of(nodes.astype(np.int64))
 
     def _is_idle(self) -> bool:
         n = self.state.n
