@@ -99,6 +99,7 @@ class Shadow:
             expected = error
         try:
             ours: Any = self.wire.handle(message)
+            self.wire.validate()
         except RebatError as error:
             ours = error
         if isinstance(expected, RebatError):
@@ -233,7 +234,7 @@ def spoiled(rng: random.Random, message: e.Message, session: Any) -> e.Message:
     ]  # fmt: skip
     other = rng.choice(
         [
-            e.SimulationBegan(at_us=now, n_nodes=4, config={}, profiles={}, workloads={}),
+            e.SimulationBegan(at_us=now, n_nodes=64, config={}, profiles={}, workloads={}),
             e.JobSubmitted(at_us=now, job_id=name, job=job | {"id": name}, profile=delay),
             e.JobSubmitted(
                 at_us=now, job_id="w0!new", job=job | rng.choice(wrong),

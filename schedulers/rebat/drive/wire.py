@@ -38,6 +38,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.traits import Traits, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s
+from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.simulate import (
@@ -126,6 +127,10 @@ class Wire:
         if not n.n_kills:
             self._forgotten = n.n_records, n.n_given_up
         return reply
+
+    def validate(self) -> None:
+        """Check the invariants that hold after every message."""
+        check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> int:
         return decide(self.state, self.room, self.table, self.extended, now)
@@ -398,9 +403,8 @@ class Wire:
             raise InputError(problem, f"job {job_id}", "another id, or tie and order without ids")
 
     def _name(self, a: int, name: str, profile: str) -> None:
-        more = [""] * (a + 1 - len(self.names))
-        self.names += more
-        self.profile_of += more
+        for texts in (self.names, self.profile_of):
+            texts += [""] * (a + 1 - len(texts))
         self.names[a], self.profile_of[a], self.rows[name] = name, profile, a
 
     def _on_complete(self, event: e.JobCompleted) -> None:
