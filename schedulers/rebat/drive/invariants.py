@@ -87,7 +87,7 @@ def _check_nodes(state: Any, running: list[int], holds: list[int], names: Sequen
     if len(wrong):
         raise BrokenInvariant(f"node {wrong[0]} has the wrong tag {state.owner[wrong[0]]}")
     free = (owner == pool.FREE) & ~state.down
-    counts = np.add.reduceat(free, np.arange(0, len(free), pool.BLOCK)) if len(free) else []
+    counts: Any = np.add.reduceat(free, np.arange(0, len(free), pool.BLOCK)) if len(free) else []
     in_parts = [int(free[part.first_node : part.end_node].sum()) for part in state.parts]
     if (
         n.n_free != free.sum()

@@ -404,7 +404,7 @@ class Wire:
 
     def _name(self, a: int, name: str, profile: str) -> None:
         for texts in (self.names, self.profile_of):
-            texts += [""] * (a + 1 - len(texts))
+            texts.extend([""] * (a + 1 - len(texts)))
         self.names[a], self.profile_of[a], self.rows[name] = name, profile, a
 
     def _on_complete(self, event: e.JobCompleted) -> None:
