@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The session and the driver for Batsim's messages get the same messages. Their replies are equal.
 
-``python -m tests.support.shadow COUNT [FIRST] [KIND]``. Kinds: ``brief`` (baseline, easy, greedy,
-sfsj with T1), ``all`` (everything that `both_ways` draws: orders, T2 and T3, both dialects,
-predictions, dependencies). Every case runs on a randomly disturbed engine: latency, split instants,
+``python -m tests.support.shadow COUNT [FIRST] [KIND] [tiny]``. Kinds: ``brief`` (baseline, easy,
+greedy, sfsj with T1), ``all`` (everything that `both_ways` and `parted` draw). With ``tiny``, all
+tables begin with one row. Every case runs on a randomly disturbed engine: latency, split instants,
 split failures, late acknowledgements. Some workloads, options and messages have errors.
 """
 
@@ -31,7 +31,7 @@ from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.session.session import Session
 from rebat.wire.instants import WholeInstants
-from tests.support.both_ways import Case
+from tests.support.both_ways import Case, with_tiny_tables
 from tests.support.parted import PartedCase
 
 BRIEF = ("baseline", "easy", "greedy", "sfsj", "baseline:react=stealing", "easy:react=stealing",
@@ -360,4 +360,7 @@ def main(count: int, first: int = 0, kind: str = "brief", go_on: str = "") -> No
 
 
 if __name__ == "__main__":
+    if "tiny" in sys.argv:
+        sys.argv.remove("tiny")
+        with_tiny_tables()
     main(*map(int, sys.argv[1:3]), *sys.argv[3:])

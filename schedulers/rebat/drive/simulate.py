@@ -35,6 +35,8 @@ from rebat.drive.embedded import run
 from rebat.drive.outcome import Outcome, outcome_of
 from rebat.drive.parts import Uncovered, machine_of, partitions_of
 from rebat.drive.shared import Shared
+from rebat.kernels.blocks import grown as larger_table
+from rebat.kernels.blocks import spaces_of
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
@@ -245,18 +247,18 @@ def simulate(
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
     play: Any = machine_code_of(run) if compiled else run
-    factor, room = 1, None
+    factor = 1
 
     def new_room() -> tables.Room:
         return tables.room_for(
-            table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula,
+            table, profiles, parameters, n_failures, factor, machine.table, jobs.links, formula,
             compiled,
         )  # fmt: skip
 
+    n_failures = len(events.columns(until_us, n_nodes)[0][-1])
+    room, plan = new_room(), tables.table_for(parameters, factor)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
-        if room is None:
-            room, plan = new_room(), tables.table_for(parameters, factor)
         room.state.n.drawn = not complete
         lines.append(machine.numbered(nodes))
         if not compiled:
@@ -271,10 +273,9 @@ def simulate(
             until_us += until_us // 4 + 1
             continue
         factor *= 2
-        if outcome == codes.LARGER_ROOM and plan is None:
-            room = tables.grown(room, new_room())
-        else:
-            room = None
+        room = tables.grown(room, new_room())
+        if plan is not None:
+            plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
     return outcome_of(jobs, events, machine, places, room, on_progress)
 

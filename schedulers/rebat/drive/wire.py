@@ -10,6 +10,7 @@ There are three differences from the embedded driver:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +39,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.traits import Traits, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s
+from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
 from rebat.drive.parts import LoopMachine, machine_of
@@ -59,6 +61,7 @@ from rebat.rules.instant import (
     decide,
     end,
     end_killed,
+    go_on,
     is_due,
     submit,
 )
@@ -86,7 +89,6 @@ CAUSES = {
 class Wire:
     """The state of a simulation, computed from Batsim's messages. ``handle`` answers a message."""
 
-    capacity = 64
     profiles: dict[str, dict[str, dict[str, Any]]]
     """Profiles by workload and name, including those of resubmissions."""
     state: Any
@@ -111,7 +113,7 @@ class Wire:
         if self.began is None and events and isinstance(events[0], e.SimulationBegan):
             self._begin(events[0])
             events, begins = events[1:], True
-        self._make_room(len(events))
+        self._make_room(events)
         n = self.state.n
         n.n_out = 0
         relevant = begins
@@ -133,7 +135,11 @@ class Wire:
         check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> int:
-        return decide(self.state, self.room, self.table, self.extended, now)
+        outcome = decide(self.state, self.room, self.table, self.extended, now)
+        while outcome == codes.LARGER_ROOM:
+            self._make_room_to_plan()
+            outcome = go_on(self.state, self.room, self.table, self.extended, now)
+        return outcome
 
     def _is_due(self, now: int) -> bool:
         return is_due(self.state, now)
@@ -182,41 +188,26 @@ class Wire:
         self.called: set[int] = set()
         self.lag_us: int | None = None
         self.sent: dict[int, int] = {}  # when the kill of an attempt was sent
-        self.factor, self.table = 1, tables.table_for(self.parameters, 1)
-        self.room = self._new_room()
+        self.table = tables.table_for(self.parameters, 1)
+        self.room = tables.room_for(
+            zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0, 1,
+            self.machine.table, tables.no_links(), self.formula, compiled=False,
+        )  # fmt: skip
         self.state = self.room.state
         self.state.n.unfinished = 0
 
-    def _new_room(self) -> tables.Room:
-        k = self.capacity
-        return tables.room_for(
-            zeros(tables.Job, k), zeros(tables.Profile, k), self.parameters, k, self.factor,
-            self.machine.table, tables.no_links(), self.formula, compiled=False,
-        )  # fmt: skip
+    def _make_room(self, events: Sequence[e.Event]) -> None:
+        """Let the tables grow, so that an instant fits."""
+        changes = [each for each in events if isinstance(each, e.NodesFailed | e.NodesRejuvenated)]
+        n_changed = sum(each.nodes.size for each in changes)
+        self.room = with_rows(self.room, len(events), len(changes), n_changed)
+        self._make_room_to_plan(len(events) + self.state.n.n_kills + self.state.n.n_waits)
 
-    def _make_room(self, n_events: int) -> None:
-        """Grow the tables if an instant might not fit (as the embedded driver does)."""
-        n, state, room, parts = self.state.n, self.state, self.room, self.state.parts
-        more = n.n_running + n.n_waits
-        queued, new = sum(part.n_queued for part in parts) + n.n_entered, n_events + n.n_kills
-        points = max(max(part.base_n, part.plan_n) for part in parts)
-        points += 4 * (more + queued + new) + 64
-        planned_ends = max(part.n_planned_ends for part in parts)
-        used = n.n_nodes_used + 2 * self.machine.n_nodes + queued + new + n.n_running
-        is_full = points > len(room.base_t[0])
-        if (
-            is_full
-            or n.n_attempts + 2 * (new + more) + 8 > len(state.attempts)
-            or len(self.jobs) + n_events > self.capacity
-            or len(self.profile_rows) + n_events > self.capacity
-            or planned_ends + 2 * more + 2 * n.n_waits + 8 > len(room.holds[0])
-            or used > state.nodes.shape[0]
-        ):
-            self.capacity *= 2
-            self.factor *= 1 + is_full
-            self.room = tables.grown(room, self._new_room())
-            self.state = self.room.state
-            self._make_room(n_events)
+    def _make_room_to_plan(self, n_more: int = 0) -> None:
+        """Let the arrays grow, so that the next plan fits."""
+        self.room = with_plans(self.room, n_more)
+        self.state = self.room.state
+        self.table = with_spaces(self.room, self.table, n_more)
 
     # ---- events to rows
 
@@ -251,7 +242,8 @@ class Wire:
                 )
         except InputError as problem:
             raise problem.at(f"job {event.job_id}") from None
-        row = state.jobs[j]
+        row = tables.Job()
+        state.jobs.append(row)
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
         row.profile, row.job_class = profile, traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
@@ -386,8 +378,8 @@ class Wire:
             sizes = zeros(tables.Job, 1)
             sizes["size"] = size
             profile = with_periods_as_forwarded(sizes, profile)[1]
-        row = len(self.profile_rows)
-        self.state.profiles[row] = tables.Profile(*profile[0].item())
+        row = len(self.state.profiles)
+        self.state.profiles.append(tables.Profile(*profile[0].item()))
         self.profile_rows[key] = row, error if self.parameters.predict == codes.ACTUAL else None
         return self.profile_rows[key]
 

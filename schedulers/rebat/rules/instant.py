@@ -36,6 +36,7 @@ from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.links import is_blocked, release
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
+from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
 from rebat.rules.waits import (
     begin_wait,
@@ -252,8 +253,6 @@ def change_nodes(
         if listed:
             continue
         k = n.n_hit
-        if 2 * k + n.n_stops + 2 > len(hit):
-            return codes.MORE_ROOM
         while k > first_hit and hit[k - 1].attempt > a:  # ascending within an event
             hit[k].attempt = hit[k - 1].attempt
             k -= 1
@@ -339,12 +338,19 @@ def decide(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
             if n_hit:
                 steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
+    return go_on(state, room, table, extended, now)
+
+
+@rule
+def go_on(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
+    """Plan until nothing is left to decide. LARGER_ROOM: call it again with larger arrays."""
+    n = state.n
     while True:
-        if n.too_small:
-            return codes.MORE_ROOM
         if n.unclear > 1:
             return codes.REFERENCE
         if is_changed(state) and (n.n_kills == 0 or n.may_plan):
+            if not plan_fits(state, room, table, 0):
+                return codes.LARGER_ROOM
             outcome = plan_all(state, room, table, now)
             if outcome != codes.DONE:
                 return outcome

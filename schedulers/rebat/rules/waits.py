@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules: decisions, ends of attempts, resubmissions, held nodes, and waits for victims.
-
-A rule that needs more room sets the counter ``too_small``.
-"""
+"""Rules: decisions, ends of attempts, resubmissions, held nodes, and waits for victims."""
 
 from __future__ import annotations
 
@@ -106,9 +103,6 @@ def requeue(
         note_progress(state, j, codes.NOT_OK)
         return
     b = n.n_attempts
-    if b == len(attempts):
-        n.too_small = 1
-        return
     n.n_attempts += 1
     attempts[b].job, attempts[b].number = j, attempts[a].number + 1
     attempts[b].priority, attempts[b].queued = priority, now
@@ -143,9 +137,6 @@ def begin_record(state: Any, h: int, now: int) -> None:
     records = state.hold_records
     n, attempts = state.n, state.attempts
     r, at = n.n_holds, n.n_nodes_used
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or r == len(records):
-        n.too_small = 1
-        return
     first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
     k, size = pool.usable_of(
         state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
@@ -185,11 +176,8 @@ def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None
 
 @rule
 def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) -> int:
-    """Hold nodes for a job for an expected duration. Return the row, or -1 if there is no room."""
+    """Hold nodes for a job for an expected duration. Return the row."""
     n, attempts, h = state.n, state.attempts, state.n.n_attempts
-    if h == len(attempts):
-        n.too_small = 1
-        return -1
     n.n_attempts += 1
     attempts[h].job, attempts[h].number, attempts[h].wall = j, codes.HOLD, span
     attempts[h].start, attempts[h].end, attempts[h].held_until = now, -1, -1
@@ -237,11 +225,6 @@ def lose_held_nodes(state: Any, n_held: int, now: int) -> None:
         if h < 0 or not hit:
             continue
         at = n.n_nodes_used
-        if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or n.n_held_hit == len(
-            state.lists
-        ):
-            n.too_small = 1
-            return
         first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
         k, size = pool.usable_of(
             state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
@@ -288,9 +271,6 @@ def stop_of(state: Any, victim: int) -> int:
 def call_at(state: Any, at: int) -> None:
     """Note that the simulator sends a message at this time."""
     n = state.n
-    if n.n_calls == len(state.calls):
-        n.too_small = 1
-        return
     n.n_calls = push(state.calls, n.n_calls, at, 0, 0)
     n.last_call = max(n.last_call, at)
 
@@ -301,9 +281,6 @@ def schedule(state: Any, victim: int, wait: int, now: int) -> None:
     stops = state.stops
     parameters = state.n
     s = state.n.n_stops
-    if s == len(stops):
-        state.n.too_small = 1
-        return
     stops[s].victim, stops[s].decided, stops[s].due = victim, now, now + wait
     stops[s].at = now + written_us(wait, parameters)
     state.n.n_stops += 1
@@ -327,9 +304,6 @@ def begin_wait(state: Any, a: int, victim: int, decided: int, now: int) -> None:
     parameters = state.n
     n, attempts, i = state.n, state.attempts, state.n.n_waits
     s, at = stop_of(state, victim), state.n.n_nodes_used
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or i == len(waits):
-        n.too_small = 1
-        return
     if s < 0 or stops[s].at <= now:
         requeue(state, True, a, decided, codes.NOW, codes.FAILED, now)
         return
@@ -496,9 +470,6 @@ def shrink(state: Any, i: int, now: int) -> None:
     if h < 0 or s < 0:
         return
     at, size = n.n_nodes_used, waits[i].n_held
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0]:
-        n.too_small = 1
-        return
     let_go(state, h, now)
     span = written_us(planned_end(state.attempts, h) - now, parameters)
     k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])

@@ -18,8 +18,11 @@ from rebat.policies.formula import COLUMNS
 from rebat.state import codes
 from rebat.state.rows import array_of, dtype_of, new_rows, rows_of, zeros
 
-SPARE, POINTS = 256, 16384
-"""Initial numbers of spare rows of attempts, and of points of a plan."""
+SPARE, POINTS, SLICES = 256, 16384, 1024
+"""Initial numbers of spare rows of attempts, of points of a plan, and of slices of a named plan."""
+
+SMALL, SMALL_PLAIN = 8192, 512
+"""Initial numbers of rows of small tables, as structured arrays and as objects."""
 
 
 @dataclass(slots=True)
@@ -352,7 +355,6 @@ class Numbers:
     n_calls: int = 0
     last_call: int = 0
     n_held_hit: int = 0
-    too_small: int = 0
     unclear: int = 0
     n_changed: int = 0
     sequence: int = 0
@@ -371,6 +373,8 @@ class Numbers:
     next_line: int = 0
     job_sequence: int = 0
     line_sequence: int = 0
+    now: int = 0
+    is_deciding: int = 0
 
 
 class Links(NamedTuple):
@@ -445,7 +449,7 @@ class State(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The arrays of a simulation. If one of them is too small, the simulation runs again.
+    """The arrays of a simulation. If one of them may become too small, all grow (`grown`).
 
     Attributes
     ----------
@@ -499,7 +503,7 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
     """Return the plan of named nodes, or None if nodes are only counted."""
     if not parameters.named:
         return None
-    few, n_nodes = 1024 * factor, parameters.n_nodes
+    few, n_nodes = SLICES * factor, parameters.n_nodes
     table = empty_table(2 * few, max(1, min(n_nodes, few)), 2 * few)
     table.n[:] = 1, 1, 0
     table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
@@ -535,11 +539,11 @@ def room_for(
     arguments of the queue order, or empty arrays.
     """
     by_value = len(formula[0]) > 0
-    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, 1024 * factor
+    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, SMALL * factor
     n_parts, n_free = len(parts), int(parts["n_free"].sum())
     k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
     if not compiled:  # rows are objects, so begin with few of them
-        k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, 64 * factor
+        k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, SMALL_PLAIN * factor
     queued = int(np.bincount(jobs["part"], minlength=1).max()) + 1
 
     def ints(*shape: int) -> Any:
@@ -556,23 +560,23 @@ def room_for(
         jobs=rows_of(Job, jobs, compiled),
         profiles=rows_of(Profile, profiles, compiled),
         attempts=new_rows(Attempt, k, compiled),
-        nodes=np.zeros((16 * k + 2 * n_nodes, 2), dtype=np.int32),
+        nodes=np.zeros((16 * k + 8 * n_nodes * factor, 2), dtype=np.int32),
         owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
         free=np.bincount(block_of, ~down).astype(np.int64),
         lists=new_rows(Lists, k, compiled),
-        hits=new_rows(Hit, 8 * few, compiled),
-        kills=new_rows(Kill, 8 * few, compiled),
-        stops=new_rows(Stop, 8 * few, compiled),
-        waits=new_rows(Wait, 8 * few, compiled),
-        hold_records=new_rows(HoldRecord, 8 * few, compiled),
-        calls=new_rows(Entry, 8 * few, compiled),
+        hits=new_rows(Hit, few, compiled),
+        kills=new_rows(Kill, few, compiled),
+        stops=new_rows(Stop, few, compiled),
+        waits=new_rows(Wait, few, compiled),
+        hold_records=new_rows(HoldRecord, few, compiled),
+        calls=new_rows(Entry, few, compiled),
         parts=rows_of(Part, parts, compiled),
         home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
         blocks=rows_of(Block, links.blocks, compiled),
         conditions=rows_of(Condition, links.conditions, compiled),
         arrays=rows_of(JobArray, links.arrays, compiled),
-        out=new_rows(Decision, 2 * n_jobs + 8 * few, compiled),
+        out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
     state.n.n_free, state.n.unfinished = n_free, n_jobs
     state.n.sequence = state.n.line_sequence = 2
@@ -584,7 +588,7 @@ def room_for(
         marked=flags(),
         changed=ints(n_nodes),
         holds=_tables(n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor, compiled),
-        overdue=ints(n_parts, queued, 2),
+        overdue=ints(n_parts, few, 2),
         size=ints(n_parts, queued),
         duration=ints(n_parts, queued),
         start=ints(n_parts, queued),
