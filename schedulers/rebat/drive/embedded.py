@@ -11,8 +11,17 @@ from typing import Any
 
 from rebat.core.units import FOREVER_US
 from rebat.kernels.jit import whole_rule
-from rebat.rules.instant import acknowledged, change_nodes, decide, end, end_killed, submit
+from rebat.rules.instant import (
+    acknowledged,
+    change_nodes,
+    decide,
+    end,
+    end_killed,
+    go_on,
+    submit,
+)
 from rebat.rules.queue import pop, push
+from rebat.rules.room import instant_fits
 from rebat.rules.waits import second_pass
 from rebat.state import codes
 
@@ -48,14 +57,14 @@ def run(
     """
     state, ends = room.state, room.ends
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
-    nodes, failed = state.nodes, state.failed
-    n_jobs, n_lines, n_nodes = len(jobs), len(line_at), parameters.n_nodes
-    n_parts, calls = len(state.parts), state.calls
-    while n.unfinished > 0:
+    n_jobs, n_lines, failed, calls = len(jobs), len(line_at), state.failed, state.calls
+    while n.unfinished > 0 or n.is_deciding:
         # ---- the next time
-        now = FOREVER_US
+        now, n_arriving, n_events = FOREVER_US, 0, 0
+        if n.is_deciding:
+            now = n.now  # goes on with larger arrays
         if n.n_ends:
-            now = ends[0].at
+            now = min(now, ends[0].at)
         if n.next_job < n_jobs:
             now = min(now, jobs[n.next_job].submit)
         stuck = now == FOREVER_US and n.n_down == 0
@@ -66,21 +75,16 @@ def run(
         missing = n.next_line == n_lines and parameters.drawn and not stuck
         if not missing and (now == FOREVER_US or (stuck and parameters.drawn)):
             return codes.REFERENCE
-        arriving = 0
-        while n.next_job + arriving < n_jobs and jobs[n.next_job + arriving].submit == now:
-            arriving += 1
-        full, n_queued = n.n_attempts + arriving > len(attempts), 0
-        n_new = arriving + n.n_blocked
-        for p in range(n_parts):
-            part, n_more = state.parts[p], n.n_running + n.n_waits
-            n_queued += part.n_queued
-            full |= part.n_planned_ends + 2 * n_more + 2 * n.n_waits + 8 > len(room.holds[0])
-            full |= max(part.base_n, part.plan_n) + 4 * (n_more + part.n_queued + n_new) + 64 > len(
-                room.base_t[0]
-            )
-        full |= n.n_nodes_used + n_nodes + n_queued + n_new + n.n_running > nodes.shape[0]
-        if missing or full:
-            return codes.MORE_EVENTS if missing else codes.LARGER_ROOM
+        while n.next_job + n_arriving < n_jobs and jobs[n.next_job + n_arriving].submit == now:
+            n_arriving += 1
+        while n.next_line + n_events < n_lines and line_at[n.next_line + n_events] == now:
+            n_events += 1
+        n_changed = line_first[n.next_line + n_events] - line_first[n.next_line]
+        if missing and not n.is_deciding:
+            return codes.MORE_EVENTS
+        if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
+            return codes.LARGER_ROOM
+        n.now = now
         # ---- everything that happens at this time
         while n.n_calls and calls[0].at == now:
             n.n_calls = pop(calls, n.n_calls)
@@ -125,8 +129,12 @@ def run(
                 n.line_sequence = n.sequence
         # ---- decisions, and kills until there are none
         while True:
-            n.n_out = 0
-            outcome = decide(state, room, table, extended, now)
+            if n.is_deciding:
+                outcome = go_on(state, room, table, extended, now)
+            else:
+                n.n_out = 0
+                outcome = decide(state, room, table, extended, now)
+            n.is_deciding = outcome == codes.LARGER_ROOM
             if outcome != codes.DONE:
                 return outcome
             if n.unclear:  # the order of ended jobs is not that of the records

@@ -61,6 +61,7 @@ def outcome_of(
     jobs: Submissions,
     events: Events,
     machine: LoopMachine,
+    places: Ints | None,
     room: tables.Room,
     on_progress: OnProgress | None,
 ) -> Outcome:
@@ -72,11 +73,16 @@ def outcome_of(
     for row in np.flatnonzero(rows.rejected).tolist():
         problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
         if rows.cause[row] == codes.DEPENDENCY:
-            condition = room.state.blocks["why_never"][rows.job[row]]
-            kind, other = room.state.conditions[condition].tolist()
-            needed = f"{[*KINDS][kind]}:{jobs.ids[int(jobs.order[other])]}"
+            block = room.state.jobs["block"][rows.job[row]] - 1
+            condition = room.state.conditions[room.state.blocks["why_never"][block]]
+            other = int(jobs.order[condition["block"]])
+            needed = f"{[*KINDS][condition['kind']]}:{jobs.ids[other]}"
             problem = f"its dependency {needed} can never hold"
-        problem = problem or machine.why_rejected(jobs, int(rows.job[row]))
+        if not problem:
+            j = int(rows.job[row])
+            partition = None if places is None else machine.partitions[places[j]]
+            size, wall_us = int(jobs.table["size"][j]), int(jobs.table["wall"][j])
+            problem = machine.why_rejected(partition, size, wall_us)
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
     interrupted = jobs.ids.take(place[rows.cause == codes.NODE_FAILURE])

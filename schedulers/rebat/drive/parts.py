@@ -6,17 +6,17 @@ In the loop, the nodes of a group are consecutive, and begin at a block of `kern
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.table import distinct
-from rebat.core.traits import traits_of
+from rebat.core.traits import Traits, traits_of
 from rebat.core.units import FOREVER_US
 from rebat.policies.context import SizeLimit
 from rebat.policies.partitions import (
@@ -28,9 +28,6 @@ from rebat.policies.partitions import (
 )
 from rebat.policies.point import Point
 from rebat.state import tables
-
-if TYPE_CHECKING:
-    from rebat.drive.simulate import Submissions
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,20 +44,19 @@ class LoopMachine(NamedTuple):
     n_nodes : int
         Number of nodes in the loop, including nodes that do not exist, at the end of blocks.
     table : array of Part
-        See `columns.parts_for`.
-    part, partition : int64 arrays, shape (n_jobs,)
-        The group and the partition of each job, in the order of submission.
+        See `rebat.state.tables.parts_for`.
     partitions : tuple of Partition
         Empty if the machine has no partitions. Then its nodes have the same numbers in the loop.
+    part_of : dict
+        The row of ``table`` of each partition, by name.
     original : int64 array, shape (n_nodes,)
         The number of each node outside the loop, or -1 if the node does not exist.
     """
 
     n_nodes: int
     table: Any
-    part: Ints
-    partition: Ints
     partitions: tuple[Partition, ...] = ()
+    part_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
 
     def numbered(self, nodes: Ints) -> Ints:
@@ -72,12 +68,32 @@ class LoopMachine(NamedTuple):
         numbers[self.original[exist]] = np.flatnonzero(exist)
         return numbers[nodes]
 
-    def why_rejected(self, jobs: Submissions, j: int) -> str:
+    def nodes_of(self, intervals: Ints) -> NodeSet:
+        """Return the nodes of intervals of the loop."""
+        nodes = NodeSet(intervals)
+        return NodeSet.of_sorted(self.original[nodes.ids]) if self.partitions else nodes
+
+    def partition_for(self, traits: Traits, size: int, walltime_us: int | None) -> Partition:
+        """Return the partition in which a job runs.
+
+        Raises
+        ------
+        InputError
+            If the job names a partition that does not exist.
+        Uncovered
+            If plans use another walltime than the job's.
+        """
+        partition = open_to(self.partitions, traits, size, walltime_us)[0]
+        endless = walltime_us is None or walltime_us >= FOREVER_US
+        if endless and (partition.default_time_us or partition.max_time_us):
+            raise Uncovered("jobs without walltimes in partitions with times")
+        return partition
+
+    def why_rejected(self, partition: Partition | None, size: int, walltime_us: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
-        size, wall_us = int(jobs.table["size"][j]), int(jobs.table["wall"][j])
-        if not self.partitions:
+        if partition is None:
             return SizeLimit(self.n_nodes).exceeded(size) or ""
-        return self.partitions[int(self.partition[j])].refuses(size, wall_us)
+        return partition.refuses(size, walltime_us)
 
     def restore(self, room: tables.Room) -> tables.Room:
         """Return the arrays of a simulation with the numbers of nodes outside the loop."""
@@ -104,7 +120,7 @@ class LoopMachine(NamedTuple):
         return room._replace(state=state._replace(nodes=nodes.astype(np.int32)))
 
 
-def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int) -> LoopMachine:
+def machine_of(point: Point, n_nodes: int, cores_per_node: int = 1) -> LoopMachine:
     """Return the nodes of a machine.
 
     Raises
@@ -112,32 +128,23 @@ def machine_of(point: Point, workload: Workload, jobs: Submissions, n_nodes: int
     Uncovered
         If the loop does not cover its partitions.
     """
-    nowhere = np.zeros(len(jobs.table), dtype=np.int64)
     if not point.parted:
-        return LoopMachine(n_nodes, tables.parts_for([n_nodes]), nowhere, nowhere)
-    try:
-        partitions = partitions_on(point.partitions, n_nodes, 1)
-        partition = _partitions_of(partitions, workload)[jobs.order]
-    except InputError as error:
-        raise Uncovered(str(error)) from None
+        return LoopMachine(n_nodes, tables.parts_for([n_nodes]))
+    partitions = partitions_on(point.partitions, n_nodes, cores_per_node)
     groups = groups_of_partitions(partitions)
     _check(point, groups)
     sets = [nodes_of_all(group) for group in groups]
-    group_of = {row.name: i for i, group in enumerate(groups) for row in group}
-    part = np.array([group_of[row.name] for row in partitions], dtype=np.int64)[partition]
     others = ~nodes_of_all(partitions).mask(n_nodes)
     sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
     table = tables.parts_for([nodes.size for nodes in sets])
     for row, group in zip(table, groups, strict=False):
         row["most"] = min(group[0].max_nodes or row["most"], row["most"])
         row["longest"] = group[0].max_time_us or FOREVER_US
-        limited = group[0].default_time_us or group[0].max_time_us
-        if limited and (jobs.table["wall"][part == group_of[group[0].name]] >= FOREVER_US).any():
-            raise Uncovered("jobs without walltimes in partitions with times")
+    part_of = {row.name: i for i, group in enumerate(groups) for row in group}
     original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
     for row, nodes in zip(table, sets, strict=True):
         original[row["first_node"] : row["end_node"]] = nodes.ids
-    return LoopMachine(len(original), table, part, partition, partitions, original)
+    return LoopMachine(len(original), table, partitions, part_of, original)
 
 
 def _check(point: Point, groups: list[list[Partition]]) -> None:
@@ -155,14 +162,13 @@ def _check(point: Point, groups: list[list[Partition]]) -> None:
             raise Uncovered("partitions with different queue orders")
 
 
-def _partitions_of(partitions: tuple[Partition, ...], workload: Workload) -> Ints:
+def partitions_of(machine: LoopMachine, workload: Workload) -> Ints:
     """Return the position of each job's partition, in the order of the workload."""
     jobs = Jobs.of(workload.jobs)
     rows, codes = distinct(jobs.extra_codes, jobs.n_nodes, jobs.walltime_us)
-    kinds = map(jobs.at, rows.tolist())
-    names = [
-        open_to(partitions, traits_of(job.extra), job.n_nodes, job.walltime_us)[0].name
-        for job in kinds
+    place = {row.name: i for i, row in enumerate(machine.partitions)}
+    places = [
+        place[machine.partition_for(traits_of(job.extra), job.n_nodes, job.walltime_us).name]
+        for job in map(jobs.at, rows.tolist())
     ]
-    place = {row.name: i for i, row in enumerate(partitions)}
-    return np.array([place[name] for name in names], dtype=np.int64)[codes]
+    return np.array(places, dtype=np.int64)[codes]

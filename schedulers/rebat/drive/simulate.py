@@ -32,8 +32,10 @@ from rebat.drive.eligible import (
 )
 from rebat.drive.embedded import run
 from rebat.drive.outcome import Outcome, outcome_of
-from rebat.drive.parts import Uncovered, machine_of
+from rebat.drive.parts import Uncovered, machine_of, partitions_of
 from rebat.drive.shared import Shared
+from rebat.kernels.blocks import grown as larger_table
+from rebat.kernels.blocks import spaces_of
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
@@ -221,10 +223,15 @@ def simulate(
     """
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
-    machine = machine_of(point, workload, jobs, n_nodes)
-    if machine.partitions:
+    try:
+        machine = machine_of(point, n_nodes)
+        places = partitions_of(machine, workload)[jobs.order] if machine.partitions else None
+    except InputError as error:
+        raise Uncovered(str(error)) from None
+    if places is not None:
         table = table.copy()
-        table["part"] = machine.part
+        parts = [machine.part_of[row.name] for row in machine.partitions]
+        table["part"] = np.array(parts, dtype=np.int64)[places]
     parameters = parameters_of(point, machine.n_nodes, max_attempts)
     parameters.parted = bool(machine.partitions)
     parameters.to_the_last_event = events.are_file
@@ -239,18 +246,18 @@ def simulate(
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
     play: Any = machine_code_of(run) if compiled else run
-    factor, room = 1, None
+    factor = 1
 
     def new_room() -> tables.Room:
         return tables.room_for(
-            table, profiles, parameters, len(nodes), factor, machine.table, jobs.links, formula,
+            table, profiles, parameters, n_failures, factor, machine.table, jobs.links, formula,
             compiled,
         )  # fmt: skip
 
+    n_failures = len(events.columns(until_us, n_nodes)[0][-1])
+    room, plan = new_room(), tables.table_for(parameters, factor)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
-        if room is None:
-            room, plan = new_room(), tables.table_for(parameters, factor)
         room.state.n.drawn = not complete
         lines.append(machine.numbered(nodes))
         if not compiled:
@@ -265,11 +272,11 @@ def simulate(
             until_us += until_us // 4 + 1
             continue
         factor *= 2
-        if outcome == codes.LARGER_ROOM and plan is None:
-            room = tables.twice(room)
-        else:
-            room = None
-    return outcome_of(jobs, events, machine, machine.restore(tables.finished(room)), on_progress)
+        room = tables.twice(room)
+        if plan is not None:
+            plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
+    room = machine.restore(tables.finished(room))
+    return outcome_of(jobs, events, machine, places, room, on_progress)
 
 
 def check_numbers(table: Any, parameters: tables.Numbers) -> None:
@@ -405,6 +412,8 @@ class Submissions:
         table["profile"] = self.profiles
         table["job_class"] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
         table["user"] = np.array(users, dtype=np.int64)[jobs.extra_codes[order]]
+        if len(self.links.blocks):
+            table["block"] = np.arange(1, len(order) + 1)
 
     @staticmethod
     def pattern(c: Checkpointing | None) -> tuple[int, ...]:

@@ -10,20 +10,39 @@ There are three differences from the embedded driver:
 
 from __future__ import annotations
 
-from bisect import bisect
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rebat.core import decisions as d
 from rebat.core import events as e
-from rebat.core.attempts import attempt_profile, job_name, resubmission_id, workload_name
-from rebat.core.errors import InputError
-from rebat.core.jobs import batsim_number, delay_us
+from rebat.core.attempts import (
+    attempt_profile,
+    job_name,
+    resubmission_id,
+    split_attempt,
+    taken_id,
+    workload_name,
+)
+from rebat.core.cores import groups_of
+from rebat.core.dependencies import (
+    KINDS,
+    Condition,
+    array_limit,
+    check_dependencies,
+    conditions_of,
+)
+from rebat.core.errors import InputError, PolicyError
+from rebat.core.jobs import batsim_number, delay_us, duration_us
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
-from rebat.core.traits import traits_of
+from rebat.core.traits import Traits, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s
+from rebat.drive.growing import with_plans, with_rows, with_spaces
+from rebat.drive.invariants import check_tables
+from rebat.drive.labels import Labels
+from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
@@ -32,6 +51,8 @@ from rebat.drive.simulate import (
     with_periods_as_forwarded,
 )
 from rebat.models.checkpoint import checkpointing_of, derived_checkpointing
+from rebat.models.speedup import speedup_of
+from rebat.policies.partitions import Partition
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.instant import (
@@ -40,6 +61,7 @@ from rebat.rules.instant import (
     decide,
     end,
     end_killed,
+    go_on,
     is_due,
     submit,
 )
@@ -55,6 +77,8 @@ The first kill shows the delay of replies. On a platform without network latency
 delay, so calls are exact from then on.
 """
 
+NOT_STOPPED = "cannot be stopped, because its job could not continue"
+
 CAUSES = {
     "COMPLETED_SUCCESSFULLY": codes.COMPLETED,
     "COMPLETED_FAILED": codes.JOB_FAILED,
@@ -65,14 +89,17 @@ CAUSES = {
 class Wire:
     """The state of a simulation, computed from Batsim's messages. ``handle`` answers a message."""
 
-    capacity = 64
+    profiles: dict[str, dict[str, dict[str, Any]]]
+    """Profiles by workload and name, including those of resubmissions."""
+    state: Any
+    room: tables.Room
 
     def __init__(self, point: Point, options: SessionOptions) -> None:
         self._point, self._options = point, options
         self.now_us = 0
         self.began: e.SimulationBegan | None = None
-        self.ended = self.statics_over = False
-        self.state: Any = None
+        self.ended = self.statics_over = self.registering = False
+        self._set_up(0)
 
     def handle(self, message: e.Message) -> d.Reply:
         """Process a message, decide, and return the reply."""
@@ -86,7 +113,7 @@ class Wire:
         if self.began is None and events and isinstance(events[0], e.SimulationBegan):
             self._begin(events[0])
             events, begins = events[1:], True
-        self._make_room(len(events))
+        self._make_room(events)
         n = self.state.n
         n.n_out = 0
         relevant = begins
@@ -95,12 +122,24 @@ class Wire:
                 self._take[type(event)](self, event)
                 relevant = True
         if relevant or self._is_due(now):
+            self._check_dependencies()
             outcome = self._decide(now)
             assert outcome == codes.DONE, f"outcome {outcome} of the rules"
-        return d.Reply(now, tuple(self._decisions(now)))
+        reply = d.Reply(now, tuple(self._decisions(now)))
+        if not n.n_kills:
+            self._forgotten = n.n_records, n.n_given_up
+        return reply
+
+    def validate(self) -> None:
+        """Check the invariants that hold after every message."""
+        check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> int:
-        return decide(self.state, self.room, self.table, self.extended, now)
+        outcome = decide(self.state, self.room, self.table, self.extended, now)
+        while outcome == codes.LARGER_ROOM:
+            self._make_room_to_plan()
+            outcome = go_on(self.state, self.room, self.table, self.extended, now)
+        return outcome
 
     def _is_due(self, now: int) -> bool:
         return is_due(self.state, now)
@@ -108,59 +147,67 @@ class Wire:
     # ---- the beginning, and room for more
 
     def _begin(self, event: e.SimulationBegan) -> None:
-        self.began, point = event, self._point
-        self.n_nodes = event.n_nodes
+        groups_of(event.n_nodes, self._options.cores_per_node)
+        self._set_up(event.n_nodes)
+        self.began = event
         self.registering = bool(event.config.get("dynamic-jobs-enabled"))
-        self.parameters = parameters_of(point, event.n_nodes, self._options.max_attempts)
+        self.reusing = bool(event.config.get("profile-reuse-enabled"))
+        self.profiles = {name: dict(of) for name, of in event.profiles.items()}
+
+    def _set_up(self, n_nodes: int) -> None:
+        """Create the tables for a machine."""
+        point, self.n_nodes = self._point, n_nodes
+        if n_nodes:
+            self.machine = machine_of(point, n_nodes, self._options.cores_per_node)
+        else:
+            self.machine = LoopMachine(0, tables.parts_for([0]))
+        self.parameters = parameters_of(point, self.machine.n_nodes, self._options.max_attempts)
+        self.parameters.parted = bool(self.machine.partitions)
         self.extended = extended(self.parameters)
-        self.formula = arrays_of(point.common.formula, event.n_nodes)
-        self.parts = tables.parts_for([event.n_nodes])
+        self.formula = arrays_of(point.common.formula, n_nodes)
+        self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = p.order == codes.BY_ID or p.tie == codes.BY_TEXT
-        self.profiles = {name: dict(of) for name, of in event.profiles.items()}
+        self.reusing = False
+        self.profiles = {}
         self.names: list[str] = []  # ids of attempts, by row ("" for held nodes)
-        self.jobs: list[tuple[str, str, str]] = []  # id, workload, name of the profile
+        self.profile_of: list[str] = []  # names of the profiles of attempts, by row
+        self.jobs: list[tuple[str, str]] = []  # id and workload
+        self._forgotten = 0, 0  # records, and jobs given up, that the session knew before
+        self._like_resubmissions: dict[str, str] = {}
+        self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
+        self.refusals: list[tuple[int, str, str]] = []
         self.rows: dict[str, int] = {}  # attempts by id
         self.registered: set[str] = set()
-        self.profile_rows: dict[Any, int] = {}
+        self.block_rows: dict[str, int] = {}  # blocks by id of the job
+        self.arrays: dict[str, int] = {}
+        self._are_dependencies_checked = False
+        self.profile_rows: dict[tuple[str, str, int], tuple[int, InputError | None]] = {}
         self.users, self.causes = {"": 0}, {"": 0}
-        self.sorted_names: tuple[list[str], list[str]] = [], []
+        self._by_name, self._by_prefix = Labels(), Labels()
         self.called: set[int] = set()
         self.lag_us: int | None = None
         self.sent: dict[int, int] = {}  # when the kill of an attempt was sent
-        self.factor, self.table = 1, tables.table_for(self.parameters, 1)
-        self.room = self._new_room()
+        self.table = tables.table_for(self.parameters, 1)
+        self.room = tables.room_for(
+            zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0, 1,
+            self.machine.table, tables.no_links(), self.formula, compiled=False,
+        )  # fmt: skip
         self.state = self.room.state
         self.state.n.unfinished = 0
 
-    def _new_room(self) -> tables.Room:
-        k = self.capacity
-        return tables.room_for(
-            zeros(tables.Job, k), zeros(tables.Profile, k), self.parameters, k, self.factor,
-            self.parts, tables.no_links(), self.formula, compiled=False,
-        )  # fmt: skip
+    def _make_room(self, events: Sequence[e.Event]) -> None:
+        """Let the tables grow, so that an instant fits."""
+        changes = [each for each in events if isinstance(each, e.NodesFailed | e.NodesRejuvenated)]
+        n_changed = sum(each.nodes.size for each in changes)
+        self.room = with_rows(self.room, len(events), len(changes), n_changed)
+        self._make_room_to_plan(len(events) + self.state.n.n_kills + self.state.n.n_waits)
 
-    def _make_room(self, n_events: int) -> None:
-        """Grow the tables if an instant might not fit (as the embedded driver does)."""
-        n, state, room = self.state.n, self.state, self.room
-        part, more = state.parts[0], n.n_running + n.n_waits
-        queued, new = part.n_queued + n.n_entered, n_events + n.n_kills
-        points = max(part.base_n, part.plan_n) + 4 * (more + queued + new) + 64
-        used = n.n_nodes_used + 2 * self.n_nodes + queued + new + n.n_running
-        is_full = points > len(room.base_t[0])
-        if (
-            is_full
-            or n.n_attempts + 2 * (new + more) + 8 > len(state.attempts)
-            or len(self.jobs) + n_events > self.capacity
-            or len(self.profile_rows) + n_events > self.capacity
-            or part.n_planned_ends + 2 * more + 2 * n.n_waits + 8 > len(room.holds[0])
-            or used > state.nodes.shape[0]
-        ):
-            self.capacity *= 2
-            self.factor *= 1 + is_full
-            self.room = tables.grown(room, self._new_room())
-            self.state = self.room.state
-            self._make_room(n_events)
+    def _make_room_to_plan(self, n_more: int = 0) -> None:
+        """Let the arrays grow, so that the next plan fits."""
+        self.room = with_plans(self.room, n_more)
+        self.state = self.room.state
+        self.table = with_spaces(self.room, self.table, n_more)
 
     # ---- events to rows
 
@@ -175,55 +222,182 @@ class Wire:
             raise InputError("was already submitted", f"job {event.job_id}")
         j, state = len(self.jobs), self.state
         workload, name = workload_name(event.job_id), str(event.job.get("profile"))
-        if event.profile is not None:
-            self.profiles.setdefault(workload, {})[name] = event.profile
-        job, traits = first_attempt(event, j), traits_of(event.job)
-        row = state.jobs[j]
+        of_workload = self.profiles.setdefault(workload, {})
+        if event.profile is not None and of_workload.get(name) != event.profile:
+            of_workload[name] = event.profile
+            self.profile_rows = {
+                k: v for k, v in self.profile_rows.items() if k[:2] != (workload, name)
+            }
+        if self.registering:
+            self._check_id(event.job_id)
+        job, content = first_attempt(event, j), of_workload.get(name, {})
+        try:
+            profile, error = self._profile_row(workload, name, content, job.n_nodes)
+            if content.get("type", "delay") == "delay":
+                shape_of(event.job)
+            traits = traits_of(event.job)
+            if self.machine.partitions:
+                self.partitions.append(
+                    self.machine.partition_for(traits, job.n_nodes, job.walltime_us)
+                )
+        except InputError as problem:
+            raise problem.at(f"job {event.job_id}") from None
+        row = tables.Job()
+        state.jobs.append(row)
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
-        row.profile = self._profile_row(workload, name, job)
-        row.job_class = traits.priority_class
+        row.profile, row.job_class = profile, traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
-        self.jobs.append((event.job_id, workload, name))
+        if self.partitions:
+            row.part = self.machine.part_of[self.partitions[j].name]
+        row.once = not (self.registering and content) or self._is_deleted(content)
+        self.jobs.append((event.job_id, workload))
         if self.by_text:
-            self._rank(j, job_name(event.job_id))
-        self._name(submit(state, j, event.at_us), event.job_id)
+            self._rank(j, event.job_id)
+        if traits.dependency or traits.array:
+            self._link(event.job_id, traits)
+        row.block = self.block_rows.get(event.job_id, -1) + 1
+        a = submit(state, j, event.at_us)
+        self._name(a, event.job_id, name)
+        if error:
+            self._unknown_runs[a] = error
 
-    def _profile_row(self, workload: str, name: str, job: Any) -> int:
-        """Return the row of a profile. If numbers have six digits, it depends on the size."""
+    def _check_id(self, job_id: str) -> None:
+        """Raise InputError if a resubmission of one job could have the id of another job."""
+        base, number = split_attempt(job_id)
+        if number:
+            self._like_resubmissions[base] = job_id
+            if base in self.rows and not self._is_forgotten(base):
+                raise taken_id(job_id, base)
+        if job_id in self._like_resubmissions:
+            raise taken_id(self._like_resubmissions[job_id], job_id)
+
+    def _is_forgotten(self, job_id: str) -> bool:
+        """Return whether a job ended before this message. Its id can have resubmissions then."""
+        state, (n_records, n_given_up) = self.state, self._forgotten
+        j = state.attempts[self.rows[job_id]].job
+        recent = {
+            state.attempts[row.record].job for row in state.lists[n_records : state.n.n_records]
+        }
+        recent |= {row.given_up for row in state.lists[n_given_up : state.n.n_given_up]}
+        return state.jobs[j].progress >= codes.NOT_OK and j not in recent
+
+    def _is_deleted(self, content: dict[str, Any]) -> bool:
+        """Return whether Batsim deletes a profile after its first job."""
+        return content.get("type") == "composed" and not self.reusing
+
+    def _content(self, a: int) -> dict[str, Any]:
+        """Return the profile of an attempt."""
+        workload = self.jobs[self.state.attempts[a].job][1]
+        content = self.profiles.get(workload, {}).get(self.profile_of[a])
+        if content is None:
+            raise InputError(f"unknown profile {self.profile_of[a]!r}", f"job {self.names[a]}")
+        return content
+
+    def _why_not_again(self, a: int) -> str:
+        """Return why Batsim cannot run the remaining work of an attempt, or an empty text."""
+        if not self.registering:
+            return "Batsim accepts no new jobs"
+        if self._is_deleted(self._content(a)):
+            return f"Batsim has deleted its composed profile {self.profile_of[a]}"
+        return ""
+
+    def _link(self, job_id: str, traits: Traits) -> None:
+        """Add the conditions and the array of a job."""
+        state, workload = self.state, workload_name(job_id)
+        row = state.blocks[self._block(job_id)]
+        conditions = conditions_of(traits.dependency)
+        row.condition, row.n_conditions = len(state.conditions), len(conditions)
+        for kind, job in conditions:
+            block = self._block(f"{workload}!{job}")
+            state.conditions.append(
+                tables.Condition([*KINDS].index(kind), block, self.block_rows[job_id])
+            )
+        if traits.array:
+            name = f"{workload}!{traits.array}"
+            if name not in self.arrays:
+                state.arrays.append(tables.JobArray(array_limit(traits.array)))
+            row.array = 1 + self.arrays.setdefault(name, len(self.arrays))
+
+    def _block(self, job_id: str) -> int:
+        """Return the block of a job, which may not be submitted yet."""
+        if job_id not in self.block_rows:
+            block = tables.Block()
+            b = self.block_rows[job_id] = len(self.state.blocks)
+            self.state.blocks.append(block)
+            a = self.rows.get(job_id, -1)
+            if a >= 0 and self.state.attempts[a].number == 0:
+                block.job, block.attempt = self.state.attempts[a].job + 1, a + 1
+                self.state.jobs[block.job - 1].block = b + 1
+        return self.block_rows[job_id]
+
+    def _check_dependencies(self) -> None:
+        """Check that the jobs on which blocked jobs depend exist, and that there is no cycle."""
+        if self._are_dependencies_checked or not self.statics_over:
+            return
+        self._are_dependencies_checked = True
+        blocks, kinds, names = self.state.blocks, [*KINDS], [*self.block_rows]
+        conditions: dict[str, list[Condition]] = {}
+        for block in sorted(filter(lambda block: block.is_open, blocks), key=lambda b: b.job):
+            first, last = block.condition, block.condition + block.n_conditions
+            conditions[self.jobs[block.job - 1][0]] = [
+                Condition(kinds[row.kind], names[row.block])
+                for row in self.state.conditions[first:last]
+            ]
+        check_dependencies(conditions, {n for n, b in self.block_rows.items() if blocks[b].job})
+
+    def _profile_row(
+        self, workload: str, name: str, content: dict[str, Any], size: int
+    ) -> tuple[int, InputError | None]:
+        """Return the row of a profile, and why its run time is unknown if plans need it.
+
+        If numbers have six digits, or if a checkpoint period is derived, the row depends on the
+        size.
+        """
         six, young_daly = bool(self.parameters.six_digits), self._options.young_daly
-        key = workload, name, job.n_nodes if six or young_daly else 0
-        if key not in self.profile_rows:
-            content = self.profiles.get(workload, {}).get(name, {})
-            checkpoints = checkpointing_of(content)
-            if checkpoints is None and young_daly:
-                checkpoints = derived_checkpointing(job.n_nodes, self.n_nodes, young_daly)
-            profile = zeros(tables.Profile, 1)
-            profile["delay"], profile["ret"] = delay_us(content), int(content.get("ret", 0))
-            for field, value in zip(PATTERN, Submissions.pattern(checkpoints), strict=True):
-                profile[field] = value
-            if six:
-                sizes = zeros(tables.Job, 1)
-                sizes["size"] = job.n_nodes
-                profile = with_periods_as_forwarded(sizes, profile)[1]
-            row = self.profile_rows[key] = len(self.profile_rows)
-            self.state.profiles[row] = tables.Profile(*profile[0].item())
+        key = workload, name, size if six or young_daly else 0
+        if key in self.profile_rows:
+            return self.profile_rows[key]
+        checkpoints, error = checkpointing_of(content), None
+        speedup_of(content)
+        if content.get("type", "delay") != "delay":
+            checkpoints = None  # only delays can be shortened; other jobs lose all work
+        elif checkpoints is None:
+            checkpoints = derived_checkpointing(size, self.n_nodes, young_daly)
+        profile = zeros(tables.Profile, 1)
+        profile["delay"] = 1
+        try:
+            if self.parameters.predict == codes.ACTUAL:
+                profile["delay"] = duration_us(self.profiles[workload], name, None)
+            elif checkpoints:
+                profile["delay"] = delay_us(content)
+        except InputError as problem:
+            error = problem
+        for field, value in zip(PATTERN, Submissions.pattern(checkpoints), strict=True):
+            profile[field] = value
+        if six:
+            sizes = zeros(tables.Job, 1)
+            sizes["size"] = size
+            profile = with_periods_as_forwarded(sizes, profile)[1]
+        row = len(self.state.profiles)
+        self.state.profiles.append(tables.Profile(*profile[0].item()))
+        self.profile_rows[key] = row, error if self.parameters.predict == codes.ACTUAL else None
         return self.profile_rows[key]
 
-    def _rank(self, j: int, name: str) -> None:
-        """Renew the ranks of all jobs among the ids as text (O(n); labels with gaps would do)."""
-        for field, names, text in zip(
-            ("by_name", "by_prefix"), self.sorted_names, (name, name + "-"), strict=True
-        ):
-            at = bisect(names, text)
-            for job in self.state.jobs[:j]:
-                if getattr(job, field) >= at:
-                    setattr(job, field, getattr(job, field) + 1)
-            setattr(self.state.jobs[j], field, at)
-            names.insert(at, text)
+    def _rank(self, j: int, job_id: str) -> None:
+        """Label a job among the ids as text, and among the ids of resubmissions."""
+        name, jobs = job_name(job_id), self.state.jobs
+        for row, label in self._by_name.add(name, j):
+            jobs[row].by_name = label
+        for row, label in self._by_prefix.add(name + "-", j):
+            jobs[row].by_prefix = label
+        if self._by_prefix.nested:
+            problem = "begins like a resubmission of another job"
+            raise InputError(problem, f"job {job_id}", "another id, or tie and order without ids")
 
-    def _name(self, a: int, name: str) -> None:
-        self.names += [""] * (a + 1 - len(self.names))
-        self.names[a], self.rows[name] = name, a
+    def _name(self, a: int, name: str, profile: str) -> None:
+        for texts in (self.names, self.profile_of):
+            texts.extend([""] * (a + 1 - len(texts)))
+        self.names[a], self.profile_of[a], self.rows[name] = name, profile, a
 
     def _on_complete(self, event: e.JobCompleted) -> None:
         a, state = self.rows.get(event.job_id, -1), self.state
@@ -243,7 +417,7 @@ class Wire:
     def _on_killed(self, event: e.JobsKilled) -> None:
         state, n = self.state, self.state.n
         for job_id in event.job_ids:
-            a = self.rows[job_id]
+            a = self.rows.get(job_id, -1)
             if (i := self._kill_of(a)) < 0:
                 continue
             lag_us = self.now_us - self.sent.pop(a)
@@ -262,11 +436,12 @@ class Wire:
             raise InputError(
                 f"an event has nodes {event.nodes}, but the machine has {self.n_nodes} nodes"
             )
-        for node in nodes:
-            if bool(self.state.down[node]) != up:
+        numbers = self.machine.numbered(event.nodes.ids).tolist()
+        for node, number in zip(nodes, numbers, strict=True):
+            if bool(self.state.down[number]) != up:
                 raise InputError(f"node {node} is already {'up' if up else 'down'}")
         code = self.causes.setdefault(cause, len(self.causes))
-        change_nodes(self.state, self.room, self.extended, nodes, up, code, self.now_us)
+        change_nodes(self.state, self.room, self.extended, numbers, up, code, self.now_us)
 
     def _on_begin(self, _: e.Event) -> None:
         raise InputError("the simulation has already begun")
@@ -307,15 +482,21 @@ class Wire:
                     )
                 )
             elif row.kind == codes.KILLS:
+                self._check_again(subject, row.up_to)
                 killed = [state.kills[k].attempt for k in range(subject, row.up_to)]
                 self.sent |= dict.fromkeys(killed, now)
                 out.append(d.KillJobs(at_us=now, job_ids=tuple(self.names[a] for a in killed)))
             elif row.kind == codes.REGISTER:
-                out += self._register(subject, now)
+                out += self._register(subject, row.up_to, now)
             elif row.kind == codes.REJECT:
                 out.append(d.RejectJob(at_us=now, job_id=self.names[subject]))
+            elif row.kind == codes.REFUSE:
+                self._refuse(subject, row.up_to - 1)
             else:
                 out.append(self._call(subject, now))
+        for a, error in self._unknown_runs.items():
+            if state.attempts[a].predicted:
+                raise self._unknown_run(a, error)
         n.n_calls = 0  # the heap of calls belongs to the embedded driver
         if n.n_stops and not n.n_kills:
             stops = {state.stops[s].at for s in range(n.n_stops)}
@@ -328,7 +509,7 @@ class Wire:
     def _nodes_of(self, a: int) -> NodeSet:
         row = self.state.attempts[a]
         nodes = self.state.nodes[row.nodes_at : row.nodes_at + row.n_nodes_at]
-        return NodeSet(nodes.astype(np.int64))
+        return self.machine.nodes_of(nodes.astype(np.int64))
 
     def _is_idle(self) -> bool:
         n = self.state.n
@@ -349,35 +530,79 @@ class Wire:
         self.called.add(at_us)
         return d.CallMeLater(at_us=now, when_us=max(at_us, now + margin_us))
 
-    def _register(self, b: int, now: int) -> list[d.Decision]:
-        """Return the decisions that register the row of a resubmission."""
-        row = self.state.attempts[b]
-        job_id, workload, original = self.jobs[row.job]
-        job = self.state.jobs[row.job]
+    def _check_again(self, first: int, last: int) -> None:
+        """Check that Batsim can run the remaining work of attempts that are killed."""
+        rows = self.state.kills[first:last]
+        for row in rows:
+            reason = self._why_not_again(row.attempt) if row.then == codes.WAITS else ""
+            if reason and self._options.strict:
+                raise self._refused(self.names[row.attempt], f"{NOT_STOPPED}: {reason}")
+        for row in rows:
+            if reason := self._why_not_again(row.attempt):
+                raise InputError(
+                    f"must run again, but {reason}",
+                    f"job {self.names[row.attempt]}",
+                    "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
+                )
+
+    def _refuse(self, victim: int, waiting: int) -> None:
+        """Record that a victim cannot be stopped, and that another job cannot wait for it."""
+        name, reason = self.names[victim], f"{NOT_STOPPED}: {self._why_not_again(victim)}"
+        if self._options.strict:
+            raise self._refused(name, reason)
+        self.refusals.append((self.now_us, name, reason))
+        if waiting >= 0:
+            reason = f"cannot wait for {name}: no stop of {name} is scheduled"
+            self.refusals.append((self.now_us, self.names[waiting], reason))
+
+    def _refused(self, name: str, reason: str) -> PolicyError:
+        return PolicyError(f"at {to_s(self.now_us)} s the policy's {name} {reason}")
+
+    def _unknown_run(self, a: int, error: InputError) -> InputError:
+        return InputError(
+            f"its true run time is unknown: {error.problem}",
+            f"job {self.names[a]}",
+            "a profile that is a delay or composed of delays, or another prediction than "
+            "predict=actual",
+        )
+
+    def _register(self, b: int, a: int, now: int) -> list[d.Decision]:
+        """Return the decisions that register a resubmission ``b`` of an attempt ``a``."""
+        row, job = self.state.attempts[b], self.state.jobs[self.state.attempts[b].job]
+        job_id, workload = self.jobs[row.job]
         attempt_id = resubmission_id(job_id, row.number)
-        name = attempt_profile(job_name(attempt_id), original)
-        profile = content = self.profiles[workload][original]
-        if self.state.profiles[job.profile].checkpoints:
-            profile = {
-                **content,
-                "delay": max(LEAST_DELAY_S, to_s(row.delay)),
-                "Tfirst": to_s(row.first),
-                "Rfirst": to_s(row.recovery),
-            }
-            if self.parameters.six_digits and row.own_period + row.own_cost > 1:
-                profile |= {
-                    "checkpoint_period": to_s(row.own_period),
-                    "checkpoint_cost": to_s(row.own_cost),
-                    "recovery_cost": to_s(row.own_restart),
-                }
+        name, profile = self.profile_of[a], self._content(a)
+        out: list[d.Decision] = []
+        if profile.get("type") != "composed":
+            if self.state.profiles[job.profile].checkpoints:
+                profile = self._remaining(profile, row)
+            name = attempt_profile(job_name(attempt_id), name)
+            while name in self.profiles[workload]:
+                name += "'"
+            self.profiles[workload][name] = profile
+            out.append(d.RegisterProfile(at_us=now, workload=workload, name=name, profile=profile))
         fields = {
             "id": attempt_id, "subtime": batsim_number(now), "res": job.size, "profile": name,
         }  # fmt: skip
         if row.wall < FOREVER_US:
             fields["walltime"] = batsim_number(row.wall)
-        self._name(b, attempt_id)
+        self._name(b, attempt_id, name)
         self.registered.add(attempt_id)
-        return [
-            d.RegisterProfile(at_us=now, workload=workload, name=name, profile=profile),
-            d.RegisterJob(at_us=now, job_id=attempt_id, job=fields),
-        ]
+        return [*out, d.RegisterJob(at_us=now, job_id=attempt_id, job=fields)]
+
+    def _remaining(self, profile: dict[str, Any], row: tables.Attempt) -> dict[str, Any]:
+        """Return the profile of the remaining work of an attempt that writes checkpoints."""
+        rounded: dict[str, Any] = {}
+        if self.parameters.six_digits and row.own_period + row.own_cost > 1:
+            rounded = {
+                "checkpoint_period": to_s(row.own_period),
+                "checkpoint_cost": to_s(row.own_cost),
+                "recovery_cost": to_s(row.own_restart),
+            }
+        return {
+            **profile,
+            "delay": max(LEAST_DELAY_S, to_s(row.delay)),
+            **rounded,
+            "Tfirst": to_s(row.first),
+            "Rfirst": to_s(row.recovery),
+        }

@@ -99,6 +99,11 @@ def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
     )
 
 
+def spaces_of(table: BlockTable) -> tuple[int, int, int]:
+    """Return the numbers of slices, blocks and reservations for which a table has space."""
+    return len(table.t), len(table.first) - 1, len(table.start)
+
+
 def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
     """Return a copy of the table with more space. No number may be smaller than before."""
     larger = empty_table(slices, blocks, reservations)

@@ -36,6 +36,7 @@ from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.links import is_blocked, release
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
+from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
 from rebat.rules.waits import (
     begin_wait,
@@ -112,15 +113,18 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
         state.lists[n_spared].spared = b
         n_spared += 1
         attempts[b].thief = attempts[a].job + 1
-        state.lists[n.n_steals].steal_at = now
-        n.n_steals += 1
         wait = 0
         if extended is not None:
             wait = remaining(state, b, now, timing)[3]
-            if wait > 0:
-                schedule(state, b, wait, now)
-                kill(state, a, now, codes.NOW, codes.WAITS, codes.NODE_FAILURE, b)
-                hit[i].is_killed = 1
+        if jobs[attempts[b].job].once:
+            emit(state, codes.REFUSE, b, a + 1 if wait > 0 else 0)
+            continue
+        state.lists[n.n_steals].steal_at = now
+        n.n_steals += 1
+        if extended is not None and wait > 0:
+            schedule(state, b, wait, now)
+            kill(state, a, now, codes.NOW, codes.WAITS, codes.NODE_FAILURE, b)
+            hit[i].is_killed = 1
         if wait == 0:
             kill(state, b, now, timing, codes.VICTIM_FIRST, codes.STOLEN, -1)
 
@@ -273,8 +277,6 @@ def change_nodes(
         if listed:
             continue
         k = n.n_hit
-        if 2 * k + n.n_stops + 2 > len(hit):
-            return codes.MORE_ROOM
         while k > first_hit and hit[k - 1].attempt > a:  # ascending within an event
             hit[k].attempt = hit[k - 1].attempt
             k -= 1
@@ -362,12 +364,19 @@ def decide(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
             if n_hit:
                 steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
+    return go_on(state, room, table, extended, now)
+
+
+@rule
+def go_on(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
+    """Plan until nothing is left to decide. LARGER_ROOM: call it again with larger arrays."""
+    n = state.n
     while True:
-        if n.too_small:
-            return codes.MORE_ROOM
         if n.unclear > 1:
             return codes.REFERENCE
         if is_changed(state) and (n.n_kills == 0 or n.may_plan):
+            if not plan_fits(state, room, table, 0):
+                return codes.LARGER_ROOM
             outcome = plan_all(state, room, table, now)
             if outcome != codes.DONE:
                 return outcome

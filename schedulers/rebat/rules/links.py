@@ -16,8 +16,8 @@ from rebat.core.job_table import Jobs
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.waits import reject
 from rebat.state import codes
-from rebat.state.rows import zeros
-from rebat.state.tables import Block, JobArray, Links, no_links
+from rebat.state.rows import dtype_of, zeros
+from rebat.state.tables import Block, Condition, JobArray, Links, no_links
 
 AFTER, AFTER_OK, AFTER_NOT_OK = range(3)
 assert [*KINDS][:3] == ["after", "afterok", "afternotok"]
@@ -39,39 +39,48 @@ def links_of(jobs: Jobs, order: Any) -> Links:
     places = {jobs.ids[row]: j for j, row in enumerate(order.tolist())}
     kinds, n = [*KINDS], len(kinds_of_jobs)
     blocks = zeros(Block, n)
-    conditions: list[tuple[int, int]] = []
+    rows: list[tuple[int, int, int, int]] = []
     names: dict[str, int] = {}
     for j, code in enumerate(kinds_of_jobs):
-        blocks["condition"][j] = first = len(conditions)
+        blocks["condition"][j] = first = len(rows)
         for kind, name in conditions_of(dependencies[code]):
             if name not in places:
                 raise InputError(f"job {name} is not in the workload")
-            conditions.append((kinds.index(kind), places[name]))
-        blocks["n_conditions"][j] = len(conditions) - first
+            rows.append((kinds.index(kind), places[name], j, 0))
+        blocks["n_conditions"][j] = len(rows) - first
         if arrays[code]:
             blocks["array"][j] = 1 + names.setdefault(arrays[code], len(names))
-    table = np.array(conditions, dtype=np.int64).reshape(-1, 2)
-    owners = np.repeat(np.arange(n), blocks["n_conditions"])
-    by_job = np.argsort(table[:, 1], kind="stable")
-    blocks["n_dependents"] = np.bincount(table[:, 1], minlength=n)
-    blocks["dependent"] = np.cumsum(blocks["n_dependents"]) - blocks["n_dependents"]
-    tasks = np.flatnonzero(blocks["array"])
-    tasks = tasks[np.argsort(blocks["array"][tasks], kind="stable")]
     of_arrays = zeros(JobArray, len(names))
     of_arrays["limit"] = [array_limit(name) for name in names]
-    of_arrays["n_tasks"] = np.bincount(blocks["array"][tasks] - 1, minlength=len(names))
-    of_arrays["first_task"] = np.cumsum(of_arrays["n_tasks"]) - of_arrays["n_tasks"]
-    return Links(blocks, table, owners[by_job], of_arrays, tasks)
+    return Links(blocks, np.array(rows, dtype=dtype_of(Condition)), of_arrays)
 
 
 @inlined_rule
 def is_blocked(state: Any, j: int, a: int) -> bool:
-    """Return whether a submitted job has conditions or an array. If so, note its attempt."""
-    n, blocks = state.n, state.blocks
-    if len(blocks) == 0 or not (blocks[j].n_conditions or blocks[j].array):
+    """Return whether a submitted job has conditions or an array. If so, link it."""
+    n, blocks, conditions, b = state.n, state.blocks, state.conditions, state.jobs[j].block - 1
+    if b < 0:
         return False
-    blocks[j].attempt, blocks[j].is_open = a + 1, 1
-    blocks[n.n_new_jobs].new_job = j
+    blocks[b].job, blocks[b].attempt = j + 1, a + 1
+    if not (blocks[b].n_conditions or blocks[b].array):
+        return False
+    first = blocks[b].condition
+    for c in range(first, first + blocks[b].n_conditions):
+        other, last = conditions[c].block, blocks[conditions[c].block].last_dependent
+        if last:
+            conditions[last - 1].next_dependent = c + 1
+        else:
+            blocks[other].first_dependent = c + 1
+        blocks[other].last_dependent = c + 1
+    if blocks[b].array:
+        array = state.arrays[blocks[b].array - 1]
+        if array.first_task:
+            blocks[array.last_task - 1].next_task = b + 1
+        else:
+            array.first_task = b + 1
+        array.last_task = b + 1
+    blocks[b].is_open = 1
+    blocks[n.n_new_jobs].new_job = b
     n.n_new_jobs += 1
     n.n_blocked += 1
     return True
@@ -87,6 +96,13 @@ def touch(state: Any, k: int) -> None:
 
 
 @rule
+def progress_of(state: Any, b: int) -> int:
+    """Return the progress of the job of a block, which may not be submitted yet."""
+    j = state.blocks[b].job - 1
+    return int(state.jobs[j].progress) if j >= 0 else 0
+
+
+@rule
 def holds(kind: int, progress: int) -> bool:
     """Return whether a condition on a job with this progress holds."""
     if progress < codes.NOT_OK:
@@ -97,31 +113,31 @@ def holds(kind: int, progress: int) -> bool:
 
 
 @rule
-def examine(state: Any, j: int, now: int) -> bool:
+def examine(state: Any, b: int, now: int) -> bool:
     """Update a blocked job. Return whether it is rejected, or enters the queue."""
-    n, blocks = state.n, state.blocks
-    if not blocks[j].is_open or blocks[j].stamp == n.round:
+    n, blocks, conditions = state.n, state.blocks, state.conditions
+    if not blocks[b].is_open or blocks[b].stamp == n.round:
         return False
-    blocks[j].stamp = n.round
-    first, n_left = blocks[j].condition, 0
-    for c in range(first, first + blocks[j].n_conditions):
-        progress = blocks[state.conditions[c, 1]].progress
-        if holds(state.conditions[c, 0], progress):
+    blocks[b].stamp = n.round
+    first, n_left = blocks[b].condition, 0
+    for c in range(first, first + blocks[b].n_conditions):
+        progress = progress_of(state, conditions[c].block)
+        if holds(conditions[c].kind, progress):
             continue
         n_left += 1
         if progress >= codes.NOT_OK:
-            blocks[j].is_open, blocks[j].why_never, blocks[j].array = 0, c, 0
+            blocks[b].is_open, blocks[b].why_never, blocks[b].array = 0, c, 0
             n.n_blocked -= 1
-            reject(state, blocks[j].attempt - 1, codes.DEPENDENCY)
+            reject(state, blocks[b].attempt - 1, codes.DEPENDENCY)
             return True
     if n_left:
         return False
-    blocks[j].is_open = 0
-    if blocks[j].array:
-        blocks[j].is_ready = 1
-        touch(state, blocks[j].array - 1)
+    blocks[b].is_open = 0
+    if blocks[b].array:
+        blocks[b].is_ready = 1
+        touch(state, blocks[b].array - 1)
         return False
-    enter(state, blocks[j].attempt - 1, now)
+    enter(state, blocks[b].attempt - 1, now)
     return True
 
 
@@ -144,42 +160,39 @@ def release(state: Any, now: int) -> bool:
 
     Return whether there are any.
     """
-    n, blocks, arrays = state.n, state.blocks, state.arrays
+    n, blocks, arrays, conditions = state.n, state.blocks, state.arrays, state.conditions
     changed, begin, n_new = False, 0, n.n_new_jobs
     while n_new or begin < n.n_progressed:
         end = n.n_progressed
         n.round += 1
         for i in range(begin, end):
-            j = blocks[i].progressed
-            if blocks[j].progress >= codes.NOT_OK and blocks[j].array:
-                arrays[blocks[j].array - 1].active -= 1
-                touch(state, blocks[j].array - 1)
-                blocks[j].array = 0
+            b = blocks[i].progressed
+            if blocks[b].array and progress_of(state, b) >= codes.NOT_OK:
+                arrays[blocks[b].array - 1].active -= 1
+                touch(state, blocks[b].array - 1)
+                blocks[b].array = 0
         for i in range(n_new):
             changed |= examine(state, blocks[i].new_job, now)
         for i in range(begin, end):
-            j = blocks[i].progressed
-            first = blocks[j].dependent
-            for d in range(first, first + blocks[j].n_dependents):
-                changed |= examine(state, state.dependents[d], now)
+            c = blocks[blocks[i].progressed].first_dependent
+            while c:
+                changed |= examine(state, conditions[c - 1].owner, now)
+                c = conditions[c - 1].next_dependent
         begin, n_new = end, 0
     n.n_progressed = n.n_new_jobs = 0
     for i in range(n.n_touched):
         k = arrays[i].listed
         arrays[k].was_listed = 0
-        t, last = arrays[k].first_task, arrays[k].first_task + arrays[k].n_tasks
-        while arrays[k].active < arrays[k].limit and t < last:
-            j = state.tasks[t]
-            if not blocks[j].attempt:
-                break  # neither this task nor those after it are submitted
-            if blocks[j].is_ready:
-                blocks[j].is_ready = 0
+        t = arrays[k].first_task
+        while t and arrays[k].active < arrays[k].limit:
+            b, is_first = t - 1, t == arrays[k].first_task
+            t = blocks[b].next_task
+            if blocks[b].is_ready:
+                blocks[b].is_ready = 0
                 arrays[k].active += 1
-                enter(state, blocks[j].attempt - 1, now)
+                enter(state, blocks[b].attempt - 1, now)
                 changed = True
-            t += 1
-            if t == arrays[k].first_task + 1 and not blocks[j].is_open:
-                arrays[k].first_task += 1  # later searches begin at the next task
-                arrays[k].n_tasks -= 1
+            if is_first and not blocks[b].is_open:
+                arrays[k].first_task = t  # later searches begin at the next task
     n.n_touched = 0
     return changed

@@ -78,14 +78,15 @@ def first_that_fit(size: Any, n_queue: int, n_free: int, out: Any) -> int:
 
 
 @rule
-def is_full(table: Any, n_queue: int, n_intervals: int, n_nodes: int) -> bool:
-    """Return whether a table has too little space for reservations and the use of intervals."""
-    n_slices, n_blocks = table.n[blocks.SLICES], table.n[blocks.BLOCKS]
-    return (
-        n_slices + 2 * n_queue + 4 > table.t.shape[0]
-        or min(n_blocks + n_queue + 2 * n_intervals, n_nodes) > table.first.shape[0] - 1
-        or max(n_queue, table.n[blocks.RESERVED]) > table.start.shape[0]
-    )
+def without_ended(attempts: Any, overdue: Any, n_overdue: int) -> int:
+    """Remove the attempts that have ended from the overdue ones, and count the others."""
+    k = 0
+    for i in range(n_overdue):
+        a, key = overdue[i, 0], overdue[i, 1]
+        if is_held(attempts, a, key):
+            overdue[k, 0], overdue[k, 1] = a, key
+            k += 1
+    return k
 
 
 @inlined_rule
@@ -114,8 +115,7 @@ def plan(
     """Update the plan of a partition, and start what is due. Return DONE if this was possible."""
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
-    n_nodes, depth, margin = parameters.n_nodes, parameters.depth, parameters.margin
-    fifo = parameters.fifo != 0
+    depth, margin, fifo = parameters.depth, parameters.margin, parameters.fifo != 0
     lists, scratch, part = state.lists, room.scratch, state.parts[p]
     holds, overdue, queue = room.holds[p], room.overdue[p], room.queue[p]
     size, duration, start = room.size[p], room.duration[p], room.start[p]
@@ -132,7 +132,7 @@ def plan(
         planned_at = now
         while n_holds and holds[0].at <= now:
             if n_overdue == overdue.shape[0]:
-                return codes.MORE_ROOM
+                n_overdue = without_ended(attempts, overdue, n_overdue)
             overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0].attempt, holds[0].key
             if is_held(attempts, holds[0].attempt, holds[0].key):
                 n_overdue += 1
@@ -144,8 +144,6 @@ def plan(
             held, attempts[a].held_until = attempts[a].held_until, -1
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
-                if is_full(table, 0, k, n_nodes):
-                    return codes.MORE_ROOM
                 slices.give_nodes(table, nodes[first : first + k], now, held)
             else:
                 until, nodes_back = max(held, now), attempts[a].held_size
@@ -160,13 +158,13 @@ def plan(
             if attempts[a].number != codes.HOLD:  # it started without a plan
                 attempts[a].predicted = predicted(state, a)
             until = attempts[a].start + planned(attempts[a].predicted, margin)
+            if until <= now:  # it lost a node after its planned end, so it is a new hold
+                until = later_end(attempts, a, margin, now)
             first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
             attempts[a].planned_at, attempts[a].n_planned_at = first, k
             attempts[a].held_size = attempts[a].size_of_hold
             if table is not None:
                 named.clear(table)
-                if is_full(table, 0, k, n_nodes):
-                    return codes.MORE_ROOM
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a].held_size
@@ -180,8 +178,6 @@ def plan(
                 named.clear(table)
                 sort_nodes(room.changed, n.n_changed)
             first = n.n_nodes_used
-            if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                return codes.MORE_ROOM
             lost = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
@@ -200,8 +196,6 @@ def plan(
                     base_n = counts.change(base_t, base_f, base_n, now, until, 1)
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
             if table is not None:
-                if is_full(table, 0, k, n_nodes):
-                    return codes.MORE_ROOM
                 slices.fail(table, nodes[first : first + k])
             else:
                 base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, -lost)
@@ -211,8 +205,6 @@ def plan(
             if table is not None:
                 sort_nodes(room.changed, n.n_changed)
             first = n.n_nodes_used
-            if first + n_nodes // 2 + 1 > nodes.shape[0]:
-                return codes.MORE_ROOM
             gained = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
@@ -230,14 +222,10 @@ def plan(
                     base_n = counts.change(base_t, base_f, base_n, now, until, -1)
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -1)
             if table is not None:
-                if is_full(table, 0, k, n_nodes):
-                    return codes.MORE_ROOM
                 slices.repair(table, nodes[first : first + k])
                 for i in range(n.n_new_holds):
                     a = lists[i].new_hold
                     first, k = nodes_in_plan(attempts, a)
-                    if is_full(table, 0, k, n_nodes):
-                        return codes.MORE_ROOM
                     until = attempts[a].held_until
                     slices.take_nodes(table, nodes[first : first + k], now, until)
                 for i in range(n.n_changed):
@@ -252,8 +240,6 @@ def plan(
                     ):
                         continue
                     first, k = nodes_in_plan(attempts, a)
-                    if is_full(table, 0, k, n_nodes):
-                        return codes.MORE_ROOM
                     until = attempts[a].held_until
                     slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
@@ -335,8 +321,6 @@ def plan(
             a, until = overdue[i, 0], overdue[i, 1]
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
-                if is_full(table, 0, k, n_nodes):
-                    return codes.MORE_ROOM
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a].held_size
@@ -347,16 +331,12 @@ def plan(
     if fifo:
         pass
     elif table is not None:
-        if is_full(table, n_queue, 0, n_nodes):
-            return codes.MORE_ROOM
         if depth != codes.ALL:
             named_lists.backfill(table, size, duration, n_queue, depth, parameters.first_only != 0)
         else:
             if upkeep == codes.COMPRESS:
                 opened = named_lists.compress(table, size, duration, opened)
                 named_lists.place(table, size, duration, before)
-                if is_full(table, n_queue, 0, n_nodes):
-                    return codes.MORE_ROOM
             named_lists.place(table, size, duration, n_queue)
             if upkeep == codes.REBUILD:
                 opened = now
@@ -424,8 +404,6 @@ def plan(
     for i in range(n_due):
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[at], size[at]
-        if first + n_nodes // 2 + 1 > nodes.shape[0]:
-            return codes.MORE_ROOM
         k = -1
         if table is not None and not fifo:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])

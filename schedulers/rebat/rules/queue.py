@@ -72,12 +72,16 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
     """
     i, j = attempts[a].job, attempts[b].job
     if attempts[a].number == 0 or attempts[b].number == 0:
-        if attempts[a].number == attempts[b].number:
+        if attempts[a].number != attempts[b].number:
+            return attempts[a].number > 0
+        if jobs[i].by_name != jobs[j].by_name:
             return jobs[i].by_name < jobs[j].by_name
-        return attempts[a].number > 0
-    if i != j:
+        return a < b
+    if jobs[i].by_prefix != jobs[j].by_prefix:
         return jobs[i].by_prefix < jobs[j].by_prefix
-    return number_first(attempts[a].number, attempts[b].number)
+    if attempts[a].number != attempts[b].number:
+        return number_first(attempts[a].number, attempts[b].number)
+    return a < b
 
 
 @rule

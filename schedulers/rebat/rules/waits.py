@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules: decisions, ends of attempts, resubmissions, held nodes, and waits for victims.
-
-A rule that needs more room sets the counter ``too_small``.
-"""
+"""Rules: decisions, ends of attempts, resubmissions, held nodes, and waits for victims."""
 
 from __future__ import annotations
 
@@ -39,9 +36,9 @@ def emit(state: Any, kind: int, subject: int, up_to: int) -> None:
 @inlined_rule
 def note_progress(state: Any, j: int, progress: int) -> None:
     """Note the first start or the end of a job for the jobs that depend on it."""
-    if len(state.blocks):
-        state.blocks[j].progress = progress
-        state.blocks[state.n.n_progressed].progressed = j
+    state.jobs[j].progress = progress
+    if state.jobs[j].block:
+        state.blocks[state.n.n_progressed].progressed = state.jobs[j].block - 1
         state.n.n_progressed += 1
 
 
@@ -91,11 +88,8 @@ def reject(state: Any, a: int, cause: int) -> None:
 
 @rule
 def next_attempt(state: Any, a: int, priority: int, now: int) -> int:
-    """Add a row of the next attempt of a job. Return it, or -1 if there is no room."""
+    """Add a row of the next attempt of a job, and return it."""
     n, attempts, b = state.n, state.attempts, state.n.n_attempts
-    if b == len(attempts):
-        n.too_small = 1
-        return -1
     n.n_attempts += 1
     attempts[b].job, attempts[b].number = attempts[a].job, attempts[a].number + 1
     attempts[b].priority, attempts[b].queued = priority, now
@@ -114,8 +108,6 @@ def again(state: Any, a: int, priority: int, now: int) -> int:
         note_progress(state, j, codes.NOT_OK)
         return -1
     b = next_attempt(state, a, priority, now)
-    if b < 0:
-        return -1
     emit(state, codes.REGISTER, b, a)
     state.lists[n.n_entered].entered = b
     n.n_entered += 1
@@ -162,9 +154,6 @@ def begin_record(state: Any, h: int, now: int) -> None:
     records = state.hold_records
     n, attempts = state.n, state.attempts
     r, at = n.n_holds, n.n_nodes_used
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or r == len(records):
-        n.too_small = 1
-        return
     first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
     k, size = pool.usable_of(
         state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
@@ -205,11 +194,8 @@ def take_nodes(state: Any, h: int, at: int, k: int, size: int, now: int) -> None
 
 @rule
 def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) -> int:
-    """Hold nodes for a job for an expected duration. Return the row, or -1 if there is no room."""
+    """Hold nodes for a job for an expected duration. Return the row."""
     n, attempts, h = state.n, state.attempts, state.n.n_attempts
-    if h == len(attempts):
-        n.too_small = 1
-        return -1
     n.n_attempts += 1
     attempts[h].job, attempts[h].number, attempts[h].wall = j, codes.HOLD, span
     attempts[h].start, attempts[h].end, attempts[h].held_until = now, -1, -1
@@ -257,11 +243,6 @@ def lose_held_nodes(state: Any, n_held: int, now: int) -> None:
         if h < 0 or not hit:
             continue
         at = n.n_nodes_used
-        if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or n.n_held_hit == len(
-            state.lists
-        ):
-            n.too_small = 1
-            return
         first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
         k, size = pool.usable_of(
             state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
@@ -308,9 +289,6 @@ def stop_of(state: Any, victim: int) -> int:
 def call_at(state: Any, at: int) -> None:
     """Note that the simulator sends a message at this time."""
     n = state.n
-    if n.n_calls == len(state.calls):
-        n.too_small = 1
-        return
     n.n_calls = push(state.calls, n.n_calls, at, 0, 0)
     n.last_call = max(n.last_call, at)
 
@@ -321,9 +299,6 @@ def schedule(state: Any, victim: int, wait: int, now: int) -> None:
     stops = state.stops
     parameters = state.n
     s = state.n.n_stops
-    if s == len(stops):
-        state.n.too_small = 1
-        return
     stops[s].victim, stops[s].decided, stops[s].due = victim, now, now + wait
     stops[s].at = now + written_us(wait, parameters)
     stops[s].timing, stops[s].then = parameters.timing, codes.VICTIM_FIRST
@@ -352,9 +327,6 @@ def begin_wait(
     waits, parameters = state.waits, state.n
     n, attempts, i = state.n, state.attempts, state.n.n_waits
     at = state.n.n_nodes_used
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or i == len(waits):
-        n.too_small = 1
-        return
     if until <= now:
         requeue(state, True, a, decided, codes.NOW, priority, now)
         return
@@ -538,9 +510,6 @@ def shrink(state: Any, i: int, now: int) -> None:
     if h < 0 or s < 0:
         return
     at, size = n.n_nodes_used, waits[i].n_held
-    if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0]:
-        n.too_small = 1
-        return
     let_go(state, h, now)
     span = written_us(planned_end(state.attempts, h) - now, parameters)
     k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])

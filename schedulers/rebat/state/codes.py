@@ -65,11 +65,11 @@ STARTED, NOT_OK, OK = range(1, 4)
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
-DONE, MORE_EVENTS, LARGER_ROOM, MORE_ROOM, REFERENCE = range(5)
-"""Outcomes: complete; the simulation goes on with more events, or with the same arrays in a larger
-size (`grown`); it starts again with larger arrays; the reference must simulate."""
+DONE, MORE_EVENTS, LARGER_ROOM, REFERENCE = range(4)
+"""Outcomes: complete; the simulation goes on with more events, or with larger arrays (`grown`); the
+reference must simulate."""
 
-START, REGISTER, REJECT, KILLS, CALL = range(5)
+START, REGISTER, REJECT, KILLS, CALL, REFUSE = range(6)
 """Decisions (`tables.Decision`)."""
 
 ALL = -1

@@ -18,8 +18,11 @@ from rebat.policies.formula import COLUMNS
 from rebat.state import codes
 from rebat.state.rows import array_of, dtype_of, new_rows, rows_of, zeros
 
-SPARE, POINTS = 256, 16384
-"""Initial numbers of spare rows of attempts, and of points of a plan."""
+SPARE, POINTS, SLICES = 256, 16384, 1024
+"""Initial numbers of spare rows of attempts, of points of a plan, and of slices of a named plan."""
+
+SMALL, SMALL_PLAIN = 8192, 512
+"""Initial numbers of rows of small tables, as structured arrays and as objects."""
 
 
 class Attempt(msgspec.Struct, gc=False):
@@ -67,8 +70,9 @@ class Attempt(msgspec.Struct, gc=False):
 class Job(msgspec.Struct, gc=False):
     """A job. The user is a number of at least 1, or 0 if it is unknown.
 
-    The last fields are the ranks of the job among the ids, and among the ids of resubmissions, if a
-    rule compares ids as text.
+    ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
+    resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
+    and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
     """
 
     submit: int = 0
@@ -81,6 +85,9 @@ class Job(msgspec.Struct, gc=False):
     by_name: int = 0
     by_prefix: int = 0
     interruptions: int = 0
+    progress: int = 0
+    block: int = 0
+    once: int = 0
 
 
 class Profile(msgspec.Struct, gc=False):
@@ -178,7 +185,8 @@ class Wait(msgspec.Struct, gc=False):
 
 class Decision(msgspec.Struct, gc=False):
     """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and
-    last plus 1).
+    last plus 1). REGISTER: the resubmission, and the attempt before. REFUSE: the victim, and the
+    attempt that would wait for it, plus 1.
     """
 
     kind: int = 0
@@ -223,30 +231,50 @@ class HoldRecord(msgspec.Struct, gc=False):
 
 
 class Block(msgspec.Struct, gc=False):
-    """A job with dependencies or an array, see `rebat.rules.links`."""
+    """A job with conditions or an array, or on which other jobs depend (see `rebat.rules.links`).
 
+    ``job`` and ``attempt`` are rows plus 1, or 0 until the job is submitted. The conditions of a
+    job are consecutive. The conditions on a job are a linked list, and the tasks of an array are
+    another one, whose links are rows plus 1. ``new_job`` and ``progressed`` are lists of blocks.
+    """
+
+    job: int = 0
+    attempt: int = 0
     condition: int = 0
     n_conditions: int = 0
-    dependent: int = 0
-    n_dependents: int = 0
-    attempt: int = 0
-    progress: int = 0
+    first_dependent: int = 0
+    last_dependent: int = 0
+    array: int = 0
+    next_task: int = 0
     is_open: int = 0
     is_ready: int = 0
-    array: int = 0
     stamp: int = 0
     why_never: int = 0
     new_job: int = 0
     progressed: int = 0
 
 
+class Condition(msgspec.Struct, gc=False):
+    """A condition: its kind (a position in `core.dependencies.KINDS`), the block of the job that
+    must progress, the block of the job that waits, and the next condition on the same job.
+    """
+
+    kind: int = 0
+    block: int = 0
+    owner: int = 0
+    next_dependent: int = 0
+
+
 class JobArray(msgspec.Struct, gc=False):
-    """An array of jobs, see `rebat.rules.links`."""
+    """An array of jobs: the limit, the number of tasks in the queue or running, its submitted tasks
+    as a linked list of blocks. ``listed`` is a list of arrays, ``was_listed`` whether the array is
+    in it.
+    """
 
     limit: int = 0
     active: int = 0
     first_task: int = 0
-    n_tasks: int = 0
+    last_task: int = 0
     was_listed: int = 0
     listed: int = 0
 
@@ -321,7 +349,6 @@ class Numbers(msgspec.Struct, gc=False):
     n_calls: int = 0
     last_call: int = 0
     n_held_hit: int = 0
-    too_small: int = 0
     unclear: int = 0
     n_changed: int = 0
     sequence: int = 0
@@ -341,6 +368,8 @@ class Numbers(msgspec.Struct, gc=False):
     next_line: int = 0
     job_sequence: int = 0
     line_sequence: int = 0
+    now: int = 0
+    is_deciding: int = 0
 
 
 class Links(NamedTuple):
@@ -349,28 +378,19 @@ class Links(NamedTuple):
     Attributes
     ----------
     blocks : array of Block
-        Jobs. Without dependencies and arrays, there are no rows.
-    conditions : int64 array, shape (m, 2)
-        Position of the kind in `core.dependencies.KINDS`, and job, of the conditions of each job.
-    dependents : int64 array, shape (m,)
-        The jobs that depend on each job.
+        The block of each job. Without dependencies and arrays, there are no rows.
+    conditions : array of Condition
     arrays : array of JobArray
-    tasks : int64 array
-        The tasks of each array.
     """
 
     blocks: Any
     conditions: Any
-    dependents: Any
     arrays: Any
-    tasks: Any
 
 
 def no_links() -> Links:
     """Return the links of jobs without dependencies and arrays."""
-    none = np.zeros(0, dtype=np.int64)
-    blocks, arrays = zeros(Block, 0), zeros(JobArray, 0)
-    return Links(blocks, none.reshape(0, 2), none, arrays, none)
+    return Links(zeros(Block, 0), zeros(Condition, 0), zeros(JobArray, 0))
 
 
 class State(NamedTuple):
@@ -397,7 +417,7 @@ class State(NamedTuple):
         Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
     home : int64 array
         The partition of each block.
-    blocks, conditions, dependents, arrays, tasks : int64 arrays
+    blocks, conditions, arrays : rows
         See `Links`.
     out : rows of Decision
     """
@@ -423,14 +443,12 @@ class State(NamedTuple):
     home: Any
     blocks: Any
     conditions: Any
-    dependents: Any
     arrays: Any
-    tasks: Any
     out: Any
 
 
 class Room(NamedTuple):
-    """The arrays of a simulation. If one of them is too small, the simulation runs again.
+    """The arrays of a simulation. If one of them may become too small, all grow (`grown`).
 
     Attributes
     ----------
@@ -484,8 +502,8 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
     """Return the plan of named nodes, or None if nodes are only counted."""
     if not parameters.named:
         return None
-    few, n_nodes = 1024 * factor, parameters.n_nodes
-    table = empty_table(2 * few, min(n_nodes, few), 2 * few)
+    few, n_nodes = SLICES * factor, parameters.n_nodes
+    table = empty_table(2 * few, max(1, min(n_nodes, few)), 2 * few)
     table.n[:] = 1, 1, 0
     table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
     return table
@@ -520,11 +538,11 @@ def room_for(
     arguments of the queue order, or empty arrays.
     """
     by_value = len(formula[0]) > 0
-    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, 1024 * factor
+    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, SMALL * factor
     n_parts, n_free = len(parts), int(parts["n_free"].sum())
     k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
     if not compiled:  # rows are objects, so begin with few of them
-        k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, 64 * factor
+        k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, SMALL_PLAIN * factor
     queued = int(np.bincount(jobs["part"], minlength=1).max()) + 1
 
     def ints(*shape: int) -> Any:
@@ -541,27 +559,25 @@ def room_for(
         jobs=rows_of(Job, jobs, compiled),
         profiles=rows_of(Profile, profiles, compiled),
         attempts=new_rows(Attempt, k, compiled),
-        nodes=np.zeros((16 * k + 2 * n_nodes, 2), dtype=np.int32),
+        nodes=np.zeros((16 * k + 8 * n_nodes * factor, 2), dtype=np.int32),
         owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
         free=np.bincount(block_of, ~down).astype(np.int64),
         failed=down.copy(),
         drained=flags(),
         lists=new_rows(Lists, k, compiled),
-        hits=new_rows(Hit, 8 * few, compiled),
-        kills=new_rows(Kill, 8 * few, compiled),
-        stops=new_rows(Stop, 8 * few, compiled),
-        waits=new_rows(Wait, 8 * few, compiled),
-        hold_records=new_rows(HoldRecord, 8 * few, compiled),
-        calls=new_rows(Entry, 8 * few, compiled),
+        hits=new_rows(Hit, few, compiled),
+        kills=new_rows(Kill, few, compiled),
+        stops=new_rows(Stop, few, compiled),
+        waits=new_rows(Wait, few, compiled),
+        hold_records=new_rows(HoldRecord, few, compiled),
+        calls=new_rows(Entry, few, compiled),
         parts=rows_of(Part, parts, compiled),
         home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
         blocks=rows_of(Block, links.blocks, compiled),
-        conditions=links.conditions,
-        dependents=links.dependents,
+        conditions=rows_of(Condition, links.conditions, compiled),
         arrays=rows_of(JobArray, links.arrays, compiled),
-        tasks=links.tasks,
-        out=new_rows(Decision, 2 * n_jobs + 8 * few, compiled),
+        out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
     state.n.n_free, state.n.unfinished = n_free, n_jobs
     state.n.sequence = state.n.line_sequence = 2
@@ -573,7 +589,7 @@ def room_for(
         marked=flags(),
         changed=ints(n_nodes),
         holds=_tables(n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor, compiled),
-        overdue=ints(n_parts, queued, 2),
+        overdue=ints(n_parts, few, 2),
         size=ints(n_parts, queued),
         duration=ints(n_parts, queued),
         start=ints(n_parts, queued),
@@ -631,24 +647,6 @@ def twice(room: Room, new_jobs: bool = False) -> Room:
     return Room(**{**fields, "state": State(**state), "scratch": scratch})
 
 
-def grown(room: Room, larger: Room) -> Room:
-    """Return the larger arrays, with the contents of the others."""
-    for old, new in ((room.state, larger.state), (room[1:], larger[1:])):
-        for source, target in zip(old, new, strict=True):
-            if isinstance(source, np.record | Numbers):
-                for name in Numbers.__struct_fields__:
-                    setattr(target, name, getattr(source, name))
-            elif isinstance(source, list):
-                if source and isinstance(source[0], list):
-                    for rows, larger_rows in zip(source, target, strict=True):
-                        larger_rows[: len(rows)] = rows
-                else:
-                    target[: len(source)] = source
-            elif source is not target:
-                target[tuple(map(slice, source.shape))] = source
-    return larger
-
-
 def numbers_of(parameters: Any, compiled: bool) -> Any:
     """Return the parameters and counters for the loop."""
     if not compiled:
@@ -667,6 +665,8 @@ def finished(room: Room) -> Room:
             attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
             lists=array_of(Lists, state.lists),
             hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),
+            jobs=array_of(Job, state.jobs),
             blocks=array_of(Block, state.blocks),
+            conditions=array_of(Condition, state.conditions),
         )
     )

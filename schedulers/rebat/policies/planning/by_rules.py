@@ -26,4 +26,5 @@ class RulePlanning(Planning):
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the starts of the queued attempts in the most recent plan."""
-        return view.planned_by_rules()
+        planned: PlannedStarts = view.planned_by_rules()
+        return planned

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables that grow in place, for drivers that do not know the jobs in advance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rebat.kernels.blocks import BlockTable, spaces_of
+from rebat.kernels.blocks import grown as larger_table
+from rebat.kernels.spread import scratch_needed
+from rebat.rules.room import TABLES, plan_needed, rows_needed, table_needed
+from rebat.state import tables
+
+GROWTH = 1.5
+"""Factor by which a table grows at least."""
+
+KINDS: dict[str, Any] = {
+    "attempts": tables.Attempt,
+    "lists": tables.Lists,
+    "hits": tables.Hit,
+    "kills": tables.Kill,
+    "stops": tables.Stop,
+    "waits": tables.Wait,
+    "hold_records": tables.HoldRecord,
+    "calls": tables.Entry,
+    "out": tables.Decision,
+}
+
+
+def _longer(n: int, needed: int) -> int:
+    return max(needed, int(GROWTH * n))
+
+
+def _lengthened(rows: list[Any], kind: Any, needed: int) -> None:
+    """Append rows, if there are less than needed."""
+    if needed > len(rows):
+        rows.extend(kind() for _ in range(_longer(len(rows), needed) - len(rows)))
+
+
+def _larger(array: Any, needed: int, axis: int) -> Any:
+    """Return an array with a longer axis, and the contents of the other."""
+    shape = [*array.shape]
+    shape[axis] = _longer(shape[axis], needed)
+    new = np.zeros(shape, dtype=array.dtype)
+    new[tuple(map(slice, array.shape))] = array
+    return new
+
+
+def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) -> tables.Room:
+    """Return a room with the rows that an instant needs (see `rows_needed`)."""
+    state = room.state
+    for name, needed in zip(TABLES, rows_needed(state, arriving, n_lines, n_changed), strict=True):
+        if name == "nodes" and needed > len(state.nodes):
+            state = state._replace(nodes=_larger(state.nodes, needed, 0))
+        elif name != "nodes":
+            _lengthened(getattr(state, name), KINDS[name], needed)
+    return room if state is room.state else room._replace(state=state)
+
+
+def with_plans(room: tables.Room, n_more: int) -> tables.Room:
+    """Return a room whose arrays are large enough for the next plan (see `plan_needed`)."""
+    rows = [plan_needed(room.state, p, n_more) for p in range(len(room.state.parts))]
+    queue, ends, overdue, points, nodes = map(max, zip(*rows, strict=True))
+    for heap in room.holds:
+        _lengthened(heap, tables.Entry, ends)
+    larger: dict[str, Any] = {}
+    for names, needed in (
+        (("size", "duration", "start", "queue"), queue),
+        (("overdue",), overdue),
+        (("base_t", "base_f", "plan_t", "plan_f"), points),
+    ):
+        if needed > getattr(room, names[0]).shape[1]:
+            larger |= {name: _larger(getattr(room, name), needed, 1) for name in names}
+    if "queue" in larger:
+        length = larger["queue"].shape[1]
+        larger["positions"] = _larger(room.positions, length, 0)
+        if len(room.operations):
+            larger["value"] = _larger(room.value, length, 1)
+            larger["table"] = _larger(room.table, length, 0)
+    if "base_t" in larger:
+        larger["scratch"] = np.zeros(scratch_needed(larger["base_t"].shape[1]), dtype=np.int64)
+    if nodes > len(room.state.nodes):
+        larger["state"] = room.state._replace(nodes=_larger(room.state.nodes, nodes, 0))
+    return room._replace(**larger) if larger else room
+
+
+def with_spaces(room: tables.Room, table: BlockTable | None, n_more: int) -> BlockTable | None:
+    """Return a plan of named nodes that is large enough for the next plan."""
+    if table is None:
+        return None
+    spaces, needed = spaces_of(table), table_needed(room.state, room, table, n_more)
+    if all(n >= least for n, least in zip(spaces, needed, strict=True)):
+        return table
+    return larger_table(
+        table,
+        *(n if n >= least else _longer(n, least) for n, least in zip(spaces, needed, strict=True)),
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver for Batsim's messages answers as the session does."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebat.core import events as e
+from rebat.core.nodes import NodeSet
+from rebat.drive.wire import Wire
+from rebat.policies.presets import preset
+from rebat.session.state import BrokenInvariant
+from tests.drive.test_both_ways import agreement
+
+
+def test_random_conversations_are_equal() -> None:
+    """``python -m tests.support.shadow 20000 0 all`` compares more of them."""
+    compared = agreement("tests.support.shadow", "200", "300000", "all")
+    assert "200 cases" in compared and "'complete'" in compared
+    assert "error of both" in compared and "different" not in compared
+
+
+def begun() -> Wire:
+    """Return a driver with one running job of two nodes, and one that waits."""
+    chosen = preset("baseline")
+    wire = Wire(chosen.point, chosen.session)
+    profile = {"type": "delay", "delay": 5}
+    jobs = [
+        e.JobSubmitted(
+            at_us=0, job_id=f"w0!{i}", job={"res": size, "profile": "d"}, profile=profile
+        )
+        for i, size in enumerate((2, 3))
+    ]
+    config = {"dynamic-jobs-enabled": True}
+    began = e.SimulationBegan(at_us=0, n_nodes=4, config=config, profiles={}, workloads={})
+    reply = wire.handle(e.Message(0, (began, *jobs)))
+    assert [each.nodes for each in reply.decisions] == [NodeSet.parse("0-1")]
+    wire.validate()
+    return wire
+
+
+def wrong_owner(wire: Wire) -> None:
+    wire.state.owner[3] = 1
+
+
+def wrong_number(wire: Wire) -> None:
+    wire.state.n.n_free = 1
+
+
+def down(wire: Wire) -> None:
+    wire.state.down[1] = True
+
+
+def queued_twice(wire: Wire) -> None:
+    wire.state.attempts[1].job = 0
+
+
+def ended(wire: Wire) -> None:
+    wire.state.attempts[0].end = 0
+
+
+def shared(wire: Wire) -> None:
+    wire.state.lists[1].running, wire.state.n.n_running = 0, 2
+
+
+@pytest.mark.parametrize("change", [wrong_owner, wrong_number, down, queued_twice, ended, shared])
+def test_an_impossible_state_is_an_error(change) -> None:
+    wire = begun()
+    change(wire)
+    with pytest.raises(BrokenInvariant):
+        wire.validate()
