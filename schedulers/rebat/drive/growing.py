@@ -17,6 +17,7 @@ GROWTH = 1.5
 """Factor by which a table grows at least."""
 
 KINDS: dict[str, Any] = {
+    "jobs": tables.Job,
     "attempts": tables.Attempt,
     "lists": tables.Lists,
     "hits": tables.Hit,
@@ -33,13 +34,13 @@ def _longer(n: int, needed: int) -> int:
     return max(needed, int(GROWTH * n))
 
 
-def _lengthened(rows: list[Any], kind: Any, needed: int) -> None:
-    """Append rows, if there are less than needed."""
+def lengthen(rows: list[Any], kind: Any, needed: int) -> None:
+    """Append rows if there are fewer than needed."""
     if needed > len(rows):
         rows.extend(kind() for _ in range(_longer(len(rows), needed) - len(rows)))
 
 
-def _larger(array: Any, needed: int, axis: int) -> Any:
+def larger(array: Any, needed: int, axis: int) -> Any:
     """Return an array with a longer axis, and the contents of the other."""
     shape = [*array.shape]
     shape[axis] = _longer(shape[axis], needed)
@@ -53,9 +54,9 @@ def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) ->
     state = room.state
     for name, needed in zip(TABLES, rows_needed(state, arriving, n_lines, n_changed), strict=True):
         if name == "nodes" and needed > len(state.nodes):
-            state = state._replace(nodes=_larger(state.nodes, needed, 0))
+            state = state._replace(nodes=larger(state.nodes, needed, 0))
         elif name != "nodes":
-            _lengthened(getattr(state, name), KINDS[name], needed)
+            lengthen(getattr(state, name), KINDS[name], needed)
     return room if state is room.state else room._replace(state=state)
 
 
@@ -64,26 +65,26 @@ def with_plans(room: tables.Room, n_more: int) -> tables.Room:
     rows = [plan_needed(room.state, p, n_more) for p in range(len(room.state.parts))]
     queue, ends, overdue, points, nodes = map(max, zip(*rows, strict=True))
     for heap in room.holds:
-        _lengthened(heap, tables.Entry, ends)
-    larger: dict[str, Any] = {}
+        lengthen(heap, tables.Entry, ends)
+    new: dict[str, Any] = {}
     for names, needed in (
         (("size", "duration", "start", "queue"), queue),
         (("overdue",), overdue),
         (("base_t", "base_f", "plan_t", "plan_f"), points),
     ):
         if needed > getattr(room, names[0]).shape[1]:
-            larger |= {name: _larger(getattr(room, name), needed, 1) for name in names}
-    if "queue" in larger:
-        length = larger["queue"].shape[1]
-        larger["positions"] = _larger(room.positions, length, 0)
+            new |= {name: larger(getattr(room, name), needed, 1) for name in names}
+    if "queue" in new:
+        length = new["queue"].shape[1]
+        new["positions"] = larger(room.positions, length, 0)
         if len(room.operations):
-            larger["value"] = _larger(room.value, length, 1)
-            larger["table"] = _larger(room.table, length, 0)
-    if "base_t" in larger:
-        larger["scratch"] = np.zeros(scratch_needed(larger["base_t"].shape[1]), dtype=np.int64)
+            new["value"] = larger(room.value, length, 1)
+            new["table"] = larger(room.table, length, 0)
+    if "base_t" in new:
+        new["scratch"] = np.zeros(scratch_needed(new["base_t"].shape[1]), dtype=np.int64)
     if nodes > len(room.state.nodes):
-        larger["state"] = room.state._replace(nodes=_larger(room.state.nodes, nodes, 0))
-    return room._replace(**larger) if larger else room
+        new["state"] = room.state._replace(nodes=larger(room.state.nodes, nodes, 0))
+    return room._replace(**new) if new else room
 
 
 def with_spaces(room: tables.Room, table: BlockTable | None, n_more: int) -> BlockTable | None:

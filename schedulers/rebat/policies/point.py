@@ -492,7 +492,7 @@ class Point(msgspec.Struct, frozen=True):
         known = common.formula is not None or common.order in codes.ORDERS
         return (
             isinstance(self.planning, ListOptions)
-            and isinstance(self.placement, AnyOptions)
+            and isinstance(self.placement, AnyOptions | NamedOptions)
             and known
             and common.order != "fcfs-by-id"
             and not (self.parted or common.limits or common.reservations or self.accounts_usage)

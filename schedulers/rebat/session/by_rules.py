@@ -7,21 +7,25 @@ import numpy as np
 
 from rebat.contract import Changes, PlannedStarts
 from rebat.contract.planned import NO_START
-from rebat.core.attempts import Attempt, Running
+from rebat.core.attempts import Attempt
 from rebat.core.formatting import counted
+from rebat.drive.growing import with_plans, with_spaces
 from rebat.drive.simulate import parameters_of
+from rebat.kernels.blocks import BlockTable
 from rebat.kernels.counts import NEVER
 from rebat.policies.formula import COLUMNS
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.plan import plan, withdraw
+from rebat.rules.room import plan_fits
 from rebat.session.state import State
 from rebat.session.transactions import Transactions
 from rebat.state import codes
+from rebat.state.tables import table_for
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
-    "on_repair", "fifo", "timed", "predict", "millionths", "varies", "sort_period",
+    "on_repair", "named", "fifo", "timed", "predict", "millionths", "varies", "sort_period",
 )  # fmt: skip
 """The parameters of the rules that concern the plan."""
 
@@ -32,6 +36,7 @@ class ByRules:
     def __init__(self, state: State, transactions: Transactions) -> None:
         self._state, self._transactions = state, transactions
         self._point: Point | None = None
+        self._table: BlockTable | None = None
 
     def _begin(self, point: Point) -> None:
         """Set the parameters of the plan before the first plan."""
@@ -39,6 +44,7 @@ class ByRules:
         numbers = parameters_of(point, state.nodes.n_nodes, state.options.max_attempts)
         for name in PLANNING:
             setattr(state.rows.n, name, getattr(numbers, name))
+        self._table = table_for(numbers, 1)
         if point.common.formula:
             operations, arguments = arrays_of(point.common.formula, state.nodes.n_nodes)
             n = room.queue.shape[1]
@@ -54,33 +60,41 @@ class ByRules:
         state = self._state
         if self._point is None:
             self._begin(point)
-        rows, room, jobs = state.rows, state.room, state.jobs
-        n, lists, part = rows.n, rows.lists, rows.parts[0]
+        rows, jobs, lists = state.rows, state.jobs, state.rows.lists
+        n, part = rows.n, rows.parts[0]
         for job_id in changes.withdrawn:
-            withdraw(rows, room, 0, state.job_ids.index(job_id))
-        entered = [self._row(attempt) for attempt in (*changes.arrived, *changes.resubmitted)]
-        left = [_row_of(running) for running in (*changes.ended, *changes.stopped)]
-        new = [_row_of(running) for running in (*changes.moved, *changes.held)]
-        for field, members in (("entered", entered), ("left", left), ("new_hold", new)):
-            for i, a in enumerate(members):
-                setattr(lists[i], field, a)
-        n.n_entered, n.n_left, n.n_new_holds = len(entered), len(left), len(new)
-        n.n_out = part.failures = part.repairs = 0
-        failures, repairs = changes.failures > 0, changes.repairs > 0
-        outcome = plan(rows, room, None, 0, failures, repairs, state.now_us)
+            withdraw(rows, state.room, 0, state.job_ids.index(job_id))
+        n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            lists[n.n_entered].entered = self._row(attempt)
+            n.n_entered += 1
+        for running in (*changes.ended, *changes.stopped):
+            lists[n.n_left].left = running.attempt.serial - 1
+            n.n_left += 1
+        for running in (*changes.moved, *changes.held):
+            lists[n.n_new_holds].new_hold = running.attempt.serial - 1
+            n.n_new_holds += 1
+        if not plan_fits(rows, state.room, self._table, 0):
+            state.show(with_plans(state.room, 0))
+            self._table = with_spaces(state.room, self._table, 0)
+            rows = state.rows
+        outcome = plan(
+            rows, state.room, self._table, 0, changes.failures > 0, changes.repairs > 0,
+            state.now_us,
+        )  # fmt: skip
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         n.n_entered = n.n_left = n.n_new_holds = 0
-        decided = [(rows.out[i].kind, rows.out[i].subject) for i in range(n.n_out)]
-        n.n_out = 0
-        for kind, a in decided:
-            attempt = jobs.queue[jobs.names[a]]
-            if kind == codes.REJECT:
-                self._transactions.reject_job(attempt, self._why_never(attempt, a))
+        for row in rows.out[: n.n_out]:
+            attempt = jobs.queue[jobs.names[row.subject]]
+            if row.kind == codes.REJECT:
+                reason = self._why_never(attempt, row.subject)
+                self._transactions.reject_job(attempt, reason)
                 continue
-            nodes = self._transactions.nodes_at(rows.attempts[a])
+            nodes = self._transactions.nodes_at(rows.attempts[row.subject])
             running = self._transactions.started(attempt, nodes)
             state.changes.started.append(running)
             state.news.started.append(running)
+        n.n_out = 0
 
     def _row(self, attempt: Attempt) -> int:
         """Return the row of an attempt that enters the queue."""
@@ -105,7 +119,3 @@ class ByRules:
         return PlannedStarts(
             room.queue[0, :n] + 1, room.size[0, :n].copy(), room.duration[0, :n].copy(), start
         )
-
-
-def _row_of(running: Running) -> int:
-    return running.attempt.serial - 1

@@ -26,6 +26,7 @@ from rebat.core.errors import InputError, PolicyError, RebatError
 from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
+from rebat.drive.growing import KINDS, larger, lengthen
 from rebat.drive.machine import Nodes
 from rebat.kernels.pool import FREE
 from rebat.models.remaining import Remaining
@@ -367,20 +368,23 @@ class State:
 
     def reserve(self, n_events: int = 0) -> None:
         """Enlarge the tables if there could be too little room for these events, or a proposal."""
-        n, rows, part = self.rows.n, self.rows, self.rows.parts[0]
-        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 64
-        while (
-            n.n_attempts + more > len(rows.attempts)
-            or len(self.job_ids) + n_events > len(rows.jobs)
-            or n.n_nodes_used + 2 * (self.nodes.n_nodes + more) > len(rows.nodes)
-            or more > len(rows.kills)
-            or n.n_holds + more > len(rows.hold_records)
-            or part.n_planned_ends + 2 * more > len(self.room.holds[0])
-            or max(part.base_n, part.plan_n) + 4 * (more + part.n_queued)
-            > self.room.base_t.shape[1]
+        n, rows = self.rows.n, self.rows
+        n.n_out = n.n_calls = 0
+        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
+        attempts = n.n_attempts + more
+        for name, needed in (
+            ("attempts", attempts),
+            ("lists", attempts),
+            ("jobs", len(self.job_ids) + n_events),
+            ("out", 2 * more + len(self.jobs.queue)),
+            ("hold_records", n.n_holds + more),
+            *((name, more) for name in ("kills", "stops", "waits", "calls")),
         ):
-            self.show(tables.twice(self.room, new_jobs=True))
-            n, rows = self.rows.n, self.rows
+            lengthen(getattr(rows, name), KINDS[name], needed)
+        needed = n.n_nodes_used + 2 * (self.nodes.n_nodes + more)
+        if needed > len(rows.nodes):
+            nodes = larger(rows.nodes, needed, 0)
+            self.show(self.room._replace(state=rows._replace(nodes=nodes)))
 
     def next_serial(self) -> int:
         """Return the serial number of the attempt that enters the queue: its row plus 1."""

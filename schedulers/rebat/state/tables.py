@@ -626,14 +626,11 @@ GROWING = {
 """The tables that `twice` enlarges, and the axis along which they grow."""
 
 
-def twice(room: Room, new_jobs: bool = False) -> Room:
-    """Return tables with the same contents and twice as many rows.
-
-    The tables of jobs and profiles are enlarged if ``new_jobs`` is set.
-    """
+def twice(room: Room) -> Room:
+    """Return tables with the same contents and twice as many rows."""
 
     def enlarged(name: str, rows: Any) -> Any:
-        if name not in GROWING and not (new_jobs and name in ("jobs", "profiles")):
+        if name not in GROWING:
             return rows
         if not isinstance(rows, list):
             return np.concatenate([rows, np.zeros_like(rows)], axis=GROWING.get(name, 0))
