@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A slow, plain simulator of list scheduling under failures, written from the documentation.
+
+It shares no rule with rebat. ``python -m tests.support.against_oracle`` compares both. Each rule
+names its source: *paper* is Du, Marchal, Pallez and Robert (CCPE 2024), *program* is the program of
+its authors (docs/node-stealing.md), *axes* and *semantics* are pages of the documentation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+FOREVER = 2**62
+REGULAR, VICTIM, FAILED = 1, 2, 3  # paper 7.2.1
+MINUTE = 60_000_000
+
+
+class StuckError(Exception):
+    """No event is left, but jobs wait."""
+
+
+@dataclass(eq=False)
+class Pattern:
+    """Checkpoints of an execution, in microseconds: T, C, R, and T and R at the start."""
+
+    period: int
+    cost: int
+    recovery: int
+    first_period: int
+    first_recovery: int
+
+    @property
+    def perfect(self) -> bool:
+        return self.period + self.cost <= 1
+
+    @property
+    def first_end(self) -> int:
+        return self.first_recovery + self.first_period + self.cost
+
+
+@dataclass(eq=False)
+class Job:
+    """A job of the workload."""
+
+    id: str
+    n: int
+    submit: int
+    wall: int
+    delay: int
+    fails: bool
+    pattern: Pattern | None
+    user: str = ""
+    rank: int = 0
+    conditions: list[tuple[str, str]] = field(default_factory=list)
+    array: str = ""
+    partition: str = ""
+    index: int = -1
+    runs: list[Attempt] = field(default_factory=list)
+    over: str = ""
+    interruptions: int = 0
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One execution of a job."""
+
+    job: Job
+    number: int
+    serial: int
+    wall: int
+    delay: int
+    queued: int
+    priority: int
+    pattern: Pattern | None
+    predicted: int = FOREVER
+    age: int = 0
+    start: int = -1
+    seq: int = 0
+    end: int = FOREVER
+    state: str = ""
+    nodes: frozenset[int] = frozenset()
+
+    @property
+    def id(self) -> str:
+        return self.job.id + (f"#{self.number}" if self.number else "")
+
+    @property
+    def program_id(self) -> str:
+        """The id in the authors' program (program: differences, `tie`)."""
+        name = self.job.id
+        return f"resubmit!{name}-{self.number}" if self.number else f"w0!{name}"
+
+
+@dataclass(eq=False)
+class Block:
+    """Nodes that a plan reserves from a start to an end."""
+
+    start: int
+    end: int
+    n: int
+    nodes: frozenset[int]
+
+
+@dataclass
+class Record:
+    """The end of an attempt."""
+
+    id: str
+    start: int
+    end: int
+    cause: str
+    useful: int
+    nodes: tuple[int, ...]
+
+
+@dataclass
+class News:
+    """What happened since the last plan."""
+
+    arrived: list[Attempt] = field(default_factory=list)
+    ended: bool = False
+    failed: bool = False
+    repaired: bool = False
+
+
+class Simulation:
+    """One run."""
+
+    def __init__(
+        self, jobs: list[Job], n_nodes: int, events: list[tuple[int, bool, list[int]]],
+        options: dict[str, Any], max_attempts: int, lazily: bool = False,
+    ) -> None:  # fmt: skip
+        self.jobs, self.n_nodes, self.options, self.max_attempts = jobs, n_nodes, options, max_attempts
+        self.events, self.lazily = events, lazily
+        self.now, self.serials, self.seqs = 0, 0, 0
+        self.up = set(range(n_nodes))
+        self.queue: list[Attempt] = []
+        self.running: list[Attempt] = []
+        self.plan_of: dict[Attempt, Block] = {}
+        self.records: list[Record] = []
+        self.rejections: list[str] = []
+        self.given_up: list[str] = []
+        self.news = News()
+        self.margin = round(float(options.get("margin", 0)) * 1e6)
+
+    # ---- events
+
+    def run(self) -> None:
+        # semantics: jobs of one time are submitted in the order of their ids, as text
+        coming = sorted(self.jobs, key=lambda job: (job.submit, job.id))
+        # failures.md: at one time, repairs are before failures
+        events = sorted(self.events, key=lambda e: (e[0], not e[1]))
+        while coming or self.running or self.queue:
+            times = [a.end for a in self.running] + [j.submit for j in coming[:1]]
+            times += [e[0] for e in events[:1]]
+            if not times or (self.lazily and not events and not coming and not self.running):
+                raise StuckError
+            self.now = min(times)
+            self.end_attempts()
+            while coming and coming[0].submit == self.now:
+                self.submit(coming.pop(0))
+            at = []
+            while events and events[0][0] == self.now:
+                at.append(events.pop(0))
+            hit = self.change_nodes(at)
+            self.stop(hit)
+            self.plan()
+
+    def end_attempts(self) -> None:
+        for a in sorted([a for a in self.running if a.end == self.now], key=lambda a: a.seq):
+            self.running.remove(a)
+            walltime = a.delay >= a.wall  # Batsim 4.2.1: also when equal
+            cause = "walltime" if walltime else "job failed" if a.job.fails else "completed"
+            recovery = a.pattern.first_recovery if a.pattern else 0
+            self.record(a, cause, max(0, a.end - a.start - recovery))  # files.md: kept_seconds
+            a.job.over = cause
+            self.news.ended = True
+
+    def submit(self, job: Job) -> None:
+        job.index = sum(j.index >= 0 for j in self.jobs)
+        a = Attempt(job, 0, 0, job.wall, job.delay, self.now, REGULAR, job.pattern)
+        self.enter(a)
+
+    def enter(self, a: Attempt) -> None:
+        """Put an attempt into the queue."""
+        a.serial = self.serials = self.serials + 1
+        a.queued = self.now
+        a.job.runs.append(a)
+        a.predicted = a.wall
+        self.queue.append(a)
+        self.news.arrived.append(a)
+
+    def change_nodes(self, at: list[tuple[int, bool, list[int]]]) -> list[Attempt]:
+        """Process repairs and failures; return the running attempts on failed nodes."""
+        hit: list[Attempt] = []
+        for _, available, nodes in at:
+            for node in nodes:
+                if available and node not in self.up:
+                    self.up.add(node)
+                    self.news.repaired = True
+                elif not available and node in self.up:
+                    self.up.discard(node)
+                    self.news.failed = True
+                    hit += [a for a in self.running if node in a.nodes and a not in hit]
+        return hit
+
+    def stop(self, hit: list[Attempt]) -> None:
+        for a in hit:
+            self.running.remove(a)
+            self.record(a, "node failure", 0)
+            a.job.interruptions += 1
+            if a.job.interruptions >= self.max_attempts:
+                self.given_up.append(a.job.id)
+                a.job.over = "given up"
+                continue
+            b = Attempt(a.job, a.number + 1, 0, a.wall, a.delay, 0, FAILED, a.pattern)
+            self.enter(b)
+
+    def record(self, a: Attempt, cause: str, useful: int) -> None:
+        self.records.append(Record(a.id, a.start, self.now, cause, useful, tuple(sorted(a.nodes))))
+
+    # ---- queue
+
+    def sorted_queue(self) -> list[Attempt]:
+        return sorted(self.queue, key=lambda a: (-a.priority, self.key(a), a.serial))
+
+    def key(self, a: Attempt) -> Any:
+        return a.queued
+
+    # ---- plan
+
+    def free(self) -> set[int]:
+        return self.up - {node for a in self.running for node in a.nodes}
+
+    def begin(self, a: Attempt, nodes: frozenset[int] | None) -> None:
+        """Start an attempt (policies.md: on the free nodes with the lowest numbers)."""
+        a.nodes = frozenset(sorted(self.free())[: a.job.n]) if nodes is None else nodes
+        assert len(a.nodes) == a.job.n and a.nodes <= self.free()
+        a.start, a.seq = self.now, self.seqs
+        self.seqs += 1
+        a.end = self.now + min(a.delay, a.wall)
+        self.queue.remove(a)
+        self.running.append(a)
+
+    def busy(self) -> list[Block]:
+        """Return what the running attempts hold until their planned ends."""
+        blocks = []
+        for a in self.running:
+            nodes = a.nodes & self.up
+            blocks.append(Block(a.start, self.planned_end(a), len(nodes), frozenset(nodes)))
+        return blocks
+
+    def planned_end(self, a: Attempt) -> int:
+        return max(min(a.start + self.length(a), FOREVER), self.now + 1)
+
+    def length(self, a: Attempt) -> int:
+        return max(1, min(a.predicted + self.margin, FOREVER))
+
+    def fit(self, blocks: list[Block], a: Attempt) -> Block | None:
+        """Return the earliest place of an attempt."""
+        named = self.options.get("placement") == "named"
+        length = self.length(a)
+        for start in sorted({self.now, *(b.end for b in blocks if b.end > self.now)}):
+            end = min(start + length, FOREVER)
+            over = [b for b in blocks if b.start < end and b.end > start]
+            if named:
+                free = sorted(self.up - {node for b in over for node in b.nodes})
+                if len(free) >= a.job.n:
+                    return Block(start, end, a.job.n, frozenset(free[: a.job.n]))
+            else:
+                points = [start, *(b.start for b in over if b.start > start)]
+                used = max(sum(b.n for b in over if b.start <= p < b.end) for p in points)
+                if len(self.up) - used >= a.job.n:
+                    return Block(start, end, a.job.n, frozenset())
+        return None
+
+    def plan(self) -> None:
+        for a in list(self.queue):
+            too_large = a.job.n > self.n_nodes
+            if too_large or (self.options.get("walltimes") == "required" and a.wall >= FOREVER):
+                self.queue.remove(a)
+                self.news.arrived.remove(a)
+                self.rejections.append(a.job.id)
+                a.start = -1
+                self.records.append(Record(a.id, -1, -1, "rejected", 0, ()))
+                a.job.over = "rejected"
+        if self.options.get("planning") == "fifo":
+            self.plan_fifo()
+        elif self.depth() is None:
+            self.plan_all()
+        else:
+            self.plan_some(self.depth() or 0)
+        self.news = News()
+
+    def depth(self) -> int | None:
+        text = self.options.get("depth", "conservative")
+        return {"greedy": 0, "easy": 1, "conservative": None, "all": None}.get(text, -1) if text in (
+            "greedy", "easy", "conservative", "all") else int(text)  # fmt: skip
+
+    def plan_fifo(self) -> None:
+        for a in self.sorted_queue():
+            if a.job.n > len(self.free()):
+                break
+            self.begin(a, None)
+
+    def plan_some(self, depth: int) -> None:
+        """Reserve nodes for some attempts of the queue (axes: depth, reserve)."""
+        blocks, reserved = self.busy(), 0
+        for place, a in enumerate(self.sorted_queue()):
+            block = self.fit(blocks, a)
+            if block is None:
+                continue
+            if block.start == self.now:
+                self.begin(a, block.nodes or None)
+                blocks.append(block)
+            elif (place < depth) if self.options.get("reserve") == "first" else (reserved < depth):
+                reserved += 1
+                blocks.append(block)
+
+    def plan_all(self) -> None:
+        """Keep a reservation for every attempt (axes: maintenance)."""
+        news, kind = self.news, self.options.get("maintenance", "compression")
+        raised = any(a.priority > REGULAR for a in news.arrived)
+        queue = self.sorted_queue()
+        if (
+            news.failed or raised or (news.repaired and kind != "authors")
+            or (news.ended and kind == "rebuild")
+        ):  # fmt: skip
+            self.plan_of = {}
+            again = queue
+        elif news.ended or news.repaired:
+            again = queue
+        else:
+            again = [a for a in queue if a in news.arrived]
+        for a in again:
+            self.plan_of.pop(a, None)
+            block = self.fit(self.busy() + list(self.plan_of.values()), a)
+            if block is not None:
+                self.plan_of[a] = block
+        for a in queue:
+            block = self.plan_of.get(a)
+            if block is not None and block.start <= self.now:
+                del self.plan_of[a]
+                self.begin(a, block.nodes or None)
