@@ -196,14 +196,13 @@ class Simulation:
         """Process repairs and failures; return the running attempts on failed nodes."""
         hit: list[Attempt] = []
         for _, available, nodes in at:
-            for node in nodes:
-                if available and node not in self.up:
-                    self.up.add(node)
-                    self.news.repaired = True
-                elif not available and node in self.up:
-                    self.up.discard(node)
-                    self.news.failed = True
-                    hit += [a for a in self.running if node in a.nodes and a not in hit]
+            if available:
+                self.up.update(nodes)
+                self.news.repaired = True
+            else:
+                self.up.difference_update(nodes)
+                self.news.failed = True
+                hit += [a for a in self.running if a.nodes & set(nodes) and a not in hit]
         return hit
 
     def stop(self, hit: list[Attempt]) -> None:
@@ -227,6 +226,7 @@ class Simulation:
         return sorted(self.queue, key=lambda a: (-a.priority, self.key(a), a.serial))
 
     def key(self, a: Attempt) -> Any:
+        if self.options.get("planning") == "fifo": return a.job.index
         return a.queued
 
     # ---- plan
@@ -263,7 +263,7 @@ class Simulation:
         named = self.options.get("placement") == "named"
         length = self.length(a)
         for start in sorted({self.now, *(b.end for b in blocks if b.end > self.now)}):
-            end = min(start + length, FOREVER)
+            end = start + length
             over = [b for b in blocks if b.start < end and b.end > start]
             if named:
                 free = sorted(self.up - {node for b in over for node in b.nodes})
@@ -328,19 +328,18 @@ class Simulation:
             news.failed or raised or (news.repaired and kind != "authors")
             or (news.ended and kind == "rebuild")
         ):  # fmt: skip
-            self.plan_of = {}
+            self.plan_of = dict(zip(self.running, self.busy()))
             again = queue
         elif news.ended or news.repaired:
             again = queue
         else:
             again = [a for a in queue if a in news.arrived]
+        for a in [a for a in self.plan_of if a not in self.queue and a not in self.running]:
+            del self.plan_of[a]
         for a in again:
             self.plan_of.pop(a, None)
-            block = self.fit(self.busy() + list(self.plan_of.values()), a)
+            block = self.fit([*self.plan_of.values()], a)
             if block is not None:
                 self.plan_of[a] = block
-        for a in queue:
-            block = self.plan_of.get(a)
-            if block is not None and block.start <= self.now:
-                del self.plan_of[a]
-                self.begin(a, block.nodes or None)
+                if block.start == self.now:
+                    self.begin(a, block.nodes or None)
