@@ -253,7 +253,7 @@ class Simulation:
         return blocks
 
     def planned_end(self, a: Attempt) -> int:
-        return max(min(a.start + self.length(a), FOREVER), self.now + 1)
+        return max(a.start + self.length(a), self.now + 1)
 
     def length(self, a: Attempt) -> int:
         return max(1, min(a.predicted + self.margin, FOREVER))
