@@ -202,7 +202,8 @@ class Simulation:
             else:
                 self.up.difference_update(nodes)
                 self.news.failed = True
-                hit += [a for a in self.running if a.nodes & set(nodes) and a not in hit]
+                there = [a for a in self.running if a.nodes & set(nodes) and a not in hit]
+                hit += sorted(there, key=lambda a: a.serial)
         return hit
 
     def stop(self, hit: list[Attempt]) -> None:
@@ -336,6 +337,15 @@ class Simulation:
             again = [a for a in queue if a in news.arrived]
         for a in [a for a in self.plan_of if a not in self.queue and a not in self.running]:
             del self.plan_of[a]
+        limit = self.now
+        for a in self.running:
+            if a in self.plan_of and self.plan_of[a].end <= self.now:
+                self.plan_of[a].end = self.planned_end(a)
+                limit = max(limit, self.plan_of[a].end)
+        stale = [a for a in queue if a in self.plan_of and self.plan_of[a].start < limit]
+        if stale:
+            self.plan_of = dict(zip(self.running, self.busy()))
+            again = queue
         for a in again:
             self.plan_of.pop(a, None)
             block = self.fit([*self.plan_of.values()], a)
