@@ -14,7 +14,7 @@ from typing import Any
 
 FOREVER = 2**62
 REGULAR, VICTIM, FAILED = 1, 2, 3  # paper 7.2.1
-MINUTE = 60_000_000
+STEPS = [m * 60_000_000 for m in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000)]
 
 
 class StuckError(Exception):
@@ -75,7 +75,7 @@ class Attempt:
     priority: int
     pattern: Pattern | None
     predicted: int = FOREVER
-    age: int = 0
+    value: float = 0.0
     start: int = -1
     seq: int = 0
     end: int = FOREVER
@@ -125,6 +125,78 @@ class News:
     repaired: bool = False
 
 
+ORDERS = (
+    "fcfs", "fcfs-by-id", "priority", "shortest", "largest", "smallest", "lpt", "spt", "hpa",
+    "lpa", "la", "sa", "ljf",
+)  # fmt: skip
+FORMULAS = {  # site-rules.md: orders by formula
+    "wfp3": "(age/walltime)**3 * size",
+    "unicef": "age / (log2(size) * walltime)",
+    "f1": "-(log10(walltime)*size + 870*log10(submitted))",
+    "f2": "-(sqrt(walltime)*size + 25600*log10(submitted))",
+    "f3": "-(walltime*size + 6860000*log10(submitted))",
+    "f4": "-(walltime*sqrt(size) + 530000*log10(submitted))",
+}
+
+
+def formula_of(text: str) -> str:
+    """Return the formula of a queue order."""
+    if not text.startswith("multifactor"):
+        return FORMULAS.get(text, text)
+    # site-rules.md: Slurm's multifactor priority
+    weights = dict(part.split("=") for part in text.split(":")[1:])
+    oldest = float(weights.pop("max_age", 604800))
+    parts = {"age": f"min(age/{oldest}, 1)", "size": "size/nodes", "partition": "partition"}
+    return " + ".join(f"{weights[name]}*{parts[name]}" for name in weights)
+
+
+def clamped(x: float) -> float:
+    return max(-1e30, min(1e30, x))
+
+
+def divide(x: float, y: float) -> float:
+    """Divide (site-rules.md: by zero results in a limit, 0/0 in 0)."""
+    if y == 0:
+        return 0.0 if x == 0 else math.copysign(1e30, x)
+    return clamped(x / y)
+
+
+def power(x: float, y: float) -> float:
+    try:
+        result = x**y
+    except ZeroDivisionError:
+        return 1e30
+    except OverflowError:
+        return 1e30 if x > 0 or y % 2 == 0 else -1e30
+    return 0.0 if isinstance(result, complex) else clamped(result)
+
+
+def evaluate(text: str, columns: dict[str, float]) -> float:
+    """Return the value of a formula for the columns of an attempt."""
+    import ast
+    calls: dict[str, Any] = {
+        "min": min, "max": max, "floor": math.floor, "sqrt": lambda x: math.sqrt(x) if x > 0 else 0.0,
+        "log": lambda x: math.log(x) if x > 0 else -1e30,
+        "log2": lambda x: math.log2(x) if x > 0 else -1e30,
+        "log10": lambda x: math.log10(x) if x > 0 else -1e30,
+    }  # fmt: skip
+    binary: dict[type, Any] = {
+        ast.Add: lambda x, y: clamped(x + y), ast.Sub: lambda x, y: clamped(x - y),
+        ast.Mult: lambda x, y: clamped(x * y), ast.Div: divide, ast.Pow: power,
+    }  # fmt: skip
+
+    def of(node: Any) -> float:
+        if isinstance(node, ast.BinOp):
+            return binary[type(node.op)](of(node.left), of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return -of(node.operand) if isinstance(node.op, ast.USub) else of(node.operand)
+        if isinstance(node, ast.Call):
+            return clamped(calls[node.func.id](*map(of, node.args)))  # type: ignore[attr-defined]
+        return columns[node.id] if isinstance(node, ast.Name) else float(node.value)
+
+    return of(ast.parse(text.strip().replace("class", "class_"), mode="eval").body)
+
+
 class Simulation:
     """One run."""
 
@@ -143,6 +215,8 @@ class Simulation:
         self.rejections: list[str] = []
         self.given_up: list[str] = []
         self.news = News()
+        self.sorted_at = -FOREVER
+        self.history: dict[str, list[tuple[int, int]]] = {}
         self.margin = round(float(options.get("margin", 0)) * 1e6)
 
     # ---- events
@@ -176,6 +250,7 @@ class Simulation:
             recovery = a.pattern.first_recovery if a.pattern else 0
             self.record(a, cause, max(0, a.end - a.start - recovery))  # files.md: kept_seconds
             a.job.over = cause
+            self.history.setdefault(a.job.user, []).append((self.now, a.end - a.start))
             self.news.ended = True
 
     def submit(self, job: Job) -> None:
@@ -188,7 +263,7 @@ class Simulation:
         a.serial = self.serials = self.serials + 1
         a.queued = self.now
         a.job.runs.append(a)
-        a.predicted = a.wall
+        a.predicted = min(a.wall, self.predict(a))
         self.queue.append(a)
         self.news.arrived.append(a)
 
@@ -227,8 +302,64 @@ class Simulation:
         return sorted(self.queue, key=lambda a: (-a.priority, self.key(a), a.serial))
 
     def key(self, a: Attempt) -> Any:
-        if self.options.get("planning") == "fifo": return a.job.index
-        return a.queued
+        """Return the key of the queue order (axes: order); the smallest key is first."""
+        order, n = self.options.get("order", "fcfs"), a.job.n
+        time = a.wall + self.margin  # the planned duration of RR-9296, section 5.1
+        keys = {
+            "fcfs": a.queued, "fcfs-by-id": (a.queued, a.program_id), "priority": (-a.job.rank, a.queued),
+            "shortest": a.wall, "largest": -n, "smallest": n,
+            "lpt": (-time, a.job.index), "spt": (time, a.job.index),
+            "hpa": (-n, a.job.index), "lpa": (n, a.job.index),
+            "la": (-time * n, a.job.index), "sa": (time * n, a.job.index),
+            # RR-9296, section 4.2.1: jobs on more than half of the nodes, largest first
+            "ljf": ((0, -n) if 2 * n >= self.n_nodes + 1 else (1, 0), a.job.index),
+        }  # fmt: skip
+        if order not in keys:
+            return self.formula_key(a)
+        if self.options.get("planning") == "fifo" and order == "fcfs":
+            return a.job.index
+        return keys[order]
+
+    def formula_key(self, a: Attempt) -> float:
+        return -a.value
+
+    def sort_by_formula(self) -> None:
+        """Compute the values of a formula again (site-rules.md: order_period)."""
+        if not self.has_formula():
+            return
+        period = round(float(self.options.get("order_period", 0)) * 1e6)
+        again = self.now >= self.sorted_at + period
+        for a in self.queue:
+            if again or a in self.news.arrived:
+                a.value = self.value(a)
+        if again:
+            self.sorted_at = self.now
+
+    def has_formula(self) -> bool:
+        return self.options.get("order", "fcfs") not in ORDERS
+
+    def value(self, a: Attempt) -> float:
+        """Return the value of a formula (site-rules.md: orders by formula)."""
+        age, wall = (self.now - a.queued) / 1e6, a.wall / 1e6
+        columns = {
+            "age": age, "size": a.job.n, "nodes": self.n_nodes, "walltime": wall,
+            "expansion": divide(age + wall, wall), "class_": a.job.rank,
+            "submitted": max(1.0, a.job.submit / 1e6), "partition": 0.0,
+            "minute": 60, "hour": 3600, "day": 86400, "week": 604800,
+        }  # fmt: skip
+        return evaluate(formula_of(self.options["order"]), columns)
+
+    def predict(self, a: Attempt) -> int:
+        """Return the predicted run time of an attempt that enters the queue (axes: predict)."""
+        kind = self.options.get("predict", "walltime")
+        if kind == "walltime":
+            return a.wall
+        if kind == "actual":
+            return a.delay
+        if kind == "recent":
+            runs = [run for end, run in self.history.get(a.job.user, []) if end < self.now][-2:]
+            return sum(runs) // 2 if a.job.user and len(runs) == 2 else a.wall
+        return a.wall * round(float(kind) * 1_000_000) // 1_000_000
 
     # ---- plan
 
@@ -254,7 +385,12 @@ class Simulation:
         return blocks
 
     def planned_end(self, a: Attempt) -> int:
-        return max(a.start + self.length(a), self.now + 1)
+        """Return the planned end: later than predicted, if the attempt still runs (axes: predict)."""
+        for step in (0, *STEPS):
+            planned = min(a.predicted + step, a.wall)
+            if a.start + planned + self.margin > self.now:
+                return a.start + planned + self.margin
+        return max(a.start + a.wall + self.margin, self.now + 1)
 
     def length(self, a: Attempt) -> int:
         return max(1, min(a.predicted + self.margin, FOREVER))
@@ -287,6 +423,7 @@ class Simulation:
                 a.start = -1
                 self.records.append(Record(a.id, -1, -1, "rejected", 0, ()))
                 a.job.over = "rejected"
+        self.sort_by_formula()
         if self.options.get("planning") == "fifo":
             self.plan_fifo()
         elif self.depth() is None:
