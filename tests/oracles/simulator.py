@@ -215,6 +215,7 @@ class Simulation:
         self.rejections: list[str] = []
         self.given_up: list[str] = []
         self.news = News()
+        self.order_before: list[Attempt] = []
         self.sorted_at = -FOREVER
         self.history: dict[str, list[tuple[int, int]]] = {}
         self.margin = round(float(options.get("margin", 0)) * 1e6)
@@ -316,8 +317,9 @@ class Simulation:
         }  # fmt: skip
         if order not in keys:
             return self.formula_key(a)
-        if self.options.get("planning") == "fifo" and order == "fcfs":
-            return a.job.index
+        if self.options.get("planning") == "fifo":  # semantics: ties by the submission of the job
+            keys |= {"fcfs": 0, "fcfs-by-id": 0, "priority": -a.job.rank}
+            return keys[order], a.job.index
         return keys[order]
 
     def formula_key(self, a: Attempt) -> float:
@@ -344,7 +346,7 @@ class Simulation:
         columns = {
             "age": age, "size": a.job.n, "nodes": self.n_nodes, "walltime": wall,
             "expansion": divide(age + wall, wall), "class_": a.job.rank,
-            "submitted": max(1.0, a.job.submit / 1e6), "partition": 0.0,
+            "submitted": max(1.0, a.job.submit / 1e6), "partition": 1.0,
             "minute": 60, "hour": 3600, "day": 86400, "week": 604800,
         }  # fmt: skip
         return evaluate(formula_of(self.options["order"]), columns)
@@ -460,8 +462,10 @@ class Simulation:
     def plan_all(self) -> None:
         """Keep a reservation for every attempt (axes: maintenance)."""
         news, kind = self.news, self.options.get("maintenance", "compression")
-        raised = any(a.priority > REGULAR for a in news.arrived)
         queue = self.sorted_queue()
+        # the reservations are made again unless new attempts are the last of the queue
+        kept = [a for a in self.order_before if a in self.queue]
+        self.order_before, raised = queue, kept != queue[: len(kept)]
         if (
             news.failed or raised or (news.repaired and kind != "authors")
             or (news.ended and kind == "rebuild")
