@@ -390,9 +390,10 @@ class Simulation:
         """Return the planned end: later than predicted, if the attempt still runs (axes: predict)."""
         for step in (0, *STEPS):
             planned = min(a.predicted + step, a.wall)
-            if a.start + planned + self.margin > self.now:
-                return a.start + planned + self.margin
-        return max(a.start + a.wall + self.margin, self.now + 1)
+            end = a.start + min(planned + self.margin, FOREVER)
+            if end > self.now:
+                return end
+        return self.now + 1
 
     def length(self, a: Attempt) -> int:
         return max(1, min(a.predicted + self.margin, FOREVER))
@@ -416,7 +417,8 @@ class Simulation:
         return None
 
     def plan(self) -> None:
-        for a in list(self.queue):
+        self.sort_by_formula()
+        for a in self.sorted_queue():
             too_large = a.job.n > self.n_nodes
             if too_large or (self.options.get("walltimes") == "required" and a.wall >= FOREVER):
                 self.queue.remove(a)
@@ -425,7 +427,6 @@ class Simulation:
                 a.start = -1
                 self.records.append(Record(a.id, -1, -1, "rejected", 0, ()))
                 a.job.over = "rejected"
-        self.sort_by_formula()
         if self.options.get("planning") == "fifo":
             self.plan_fifo()
         elif self.depth() is None:
