@@ -305,7 +305,7 @@ class Simulation:
     def key(self, a: Attempt) -> Any:
         """Return the key of the queue order (axes: order); the smallest key is first."""
         order, n = self.options.get("order", "fcfs"), a.job.n
-        time = a.wall + self.margin  # the planned duration of RR-9296, section 5.1
+        time = max(1, a.wall + self.margin)  # the planned duration of RR-9296, section 5.1
         keys = {
             "fcfs": a.queued, "fcfs-by-id": (a.queued, a.program_id), "priority": (-a.job.rank, a.queued),
             "shortest": a.wall, "largest": -n, "smallest": n,
@@ -418,15 +418,12 @@ class Simulation:
 
     def plan(self) -> None:
         self.sort_by_formula()
-        for a in self.sorted_queue():
-            too_large = a.job.n > self.n_nodes
-            if too_large or (self.options.get("walltimes") == "required" and a.wall >= FOREVER):
-                self.queue.remove(a)
-                self.news.arrived.remove(a)
-                self.rejections.append(a.job.id)
-                a.start = -1
-                self.records.append(Record(a.id, -1, -1, "rejected", 0, ()))
-                a.job.over = "rejected"
+        # semantics: first those without a walltime, then those that are too large
+        required = self.options.get("walltimes") == "required"
+        for a in [a for a in self.news.arrived if required and a.wall >= FOREVER]:
+            self.reject(a)
+        for a in [a for a in self.news.arrived if a.job.n > self.n_nodes]:
+            self.reject(a)
         if self.options.get("planning") == "fifo":
             self.plan_fifo()
         elif self.depth() is None:
@@ -434,6 +431,13 @@ class Simulation:
         else:
             self.plan_some(self.depth() or 0)
         self.news = News()
+
+    def reject(self, a: Attempt) -> None:
+        self.queue.remove(a)
+        self.news.arrived.remove(a)
+        self.rejections.append(a.job.id)
+        self.records.append(Record(a.id, -1, -1, "rejected", 0, ()))
+        a.job.over = "rejected"
 
     def depth(self) -> int | None:
         text = self.options.get("depth", "conservative")
