@@ -468,9 +468,9 @@ class Simulation:
         """Keep a reservation for every attempt (axes: maintenance)."""
         news, kind = self.news, self.options.get("maintenance", "compression")
         queue = self.sorted_queue()
-        # the reservations are made again unless new attempts are the last of the queue
+        # semantics: made again unless new attempts are the last of the queue, as they arrived
         kept = [a for a in self.order_before if a in self.queue]
-        self.order_before, raised = queue, kept != queue[: len(kept)]
+        self.order_before, raised = queue, kept + news.arrived != queue
         if (
             news.failed or raised or (news.repaired and kind != "authors")
             or (news.ended and kind == "rebuild")
