@@ -342,7 +342,8 @@ class Simulation:
 
     def value(self, a: Attempt) -> float:
         """Return the value of a formula (site-rules.md: orders by formula)."""
-        age, wall = (self.now - a.queued) / 1e6, a.wall / 1e6
+        # semantics: without a walltime, the longest time that rebat accepts
+        age, wall = (self.now - a.queued) / 1e6, min(a.wall / 1e6, 1e11)
         columns = {
             "age": age, "size": a.job.n, "nodes": self.n_nodes, "walltime": wall,
             "expansion": divide(age + wall, wall), "class_": a.job.rank,
