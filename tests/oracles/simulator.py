@@ -56,6 +56,7 @@ class Job:
     conditions: list[tuple[str, str]] = field(default_factory=list)
     array: str = ""
     partition: str = ""
+    period_s: float = 0.0
     index: int = -1
     runs: list[Attempt] = field(default_factory=list)
     over: str = ""
@@ -115,6 +116,26 @@ class Record:
     nodes: tuple[int, ...]
 
 
+@dataclass(eq=False)
+class Stop:
+    """The stop of an attempt, and what its copy has left."""
+
+    attempt: Attempt
+    useful: int
+    wait: int
+    delay: int
+    wall: int
+    pattern: Pattern | None
+
+
+DIALECT = {  # node-stealing.md: the paper's value and the program's value
+    "semantics": ("paper", "authors"), "passes": ("one", "two"), "digits": ("all", "six"),
+    "release": ("original", "resubmission"), "held": ("surviving", "lowest"),
+    "hold_margin": ("0", "900"), "tie": ("order", "id"), "ended": ("together", "others-first"),
+    "hit": ("failed", "victim"), "chosen": ("again", "once"), "k3": ("text", "program"),
+}  # fmt: skip
+
+
 @dataclass
 class News:
     """What happened since the last plan."""
@@ -123,6 +144,55 @@ class News:
     ended: bool = False
     failed: bool = False
     repaired: bool = False
+
+
+@dataclass
+class Left:
+    """What remains after a stop: kept work, first period and recovery of the copy, and the wait."""
+
+    useful: Any
+    first_period: Any
+    first_recovery: Any
+    wait: Any
+
+
+def left_after(p: Pattern, run: Any, timing: str, authors: bool, moment: Any) -> Left:
+    """Return what remains (paper 7.2.2, figures 14 to 16), in any unit of time.
+
+    With ``authors``: the two details of docs/node-stealing.md without an axis.
+    """
+    rf, tf, t, c, r = p.first_recovery, p.first_period, p.period, p.cost, p.recovery
+    t1 = rf + tf + c
+    if timing == "now":  # paper 4.1: from the last checkpoint
+        if run <= t1:
+            return Left(0, tf, rf if authors else r, 0)
+        return Left(tf + c + (run - t1) // (t + c) * (t + c), t, r, 0)
+    if timing == "proactive":  # figure 15
+        if run <= rf:
+            return Left(0, tf, r, moment if authors else 0)
+        if run <= rf + tf:
+            return Left(run - rf, tf - (run - rf), r, c)
+        if run <= t1:
+            return Left(tf + c, t, r, t1 - run)
+        cycles = (run - t1) // (t + c)
+        part = (run - t1) - cycles * (t + c)
+        if part <= t:
+            return Left(run - rf, t - part, r, c)
+        return Left(tf + c + (cycles + 1) * (t + c), t, r, t + c - part)
+    if run <= rf and not authors:  # figure 16
+        return Left(0, tf, r, 0)
+    cycles = max(0, -((t1 - run) // (t + c)))
+    useful = tf + c + cycles * (t + c)
+    return Left(useful, t, r, rf + useful - run)
+
+
+def six(seconds: float) -> float:
+    """Round to six significant digits (node-stealing.md: digits)."""
+    return float(f"{seconds:.6g}")
+
+
+def us(seconds: float) -> int:
+    return round(seconds * 1e6)
 
 
 ORDERS = (
@@ -240,8 +310,7 @@ class Simulation:
             while events and events[0][0] == self.now:
                 at.append(events.pop(0))
             hit = self.change_nodes(at)
-            self.stop(hit)
-            self.plan()
+            self.react(hit)
 
     def end_attempts(self) -> None:
         for a in sorted([a for a in self.running if a.end == self.now], key=lambda a: a.seq):
@@ -282,17 +351,77 @@ class Simulation:
                 hit += sorted(there, key=lambda a: a.serial)
         return hit
 
-    def stop(self, hit: list[Attempt]) -> None:
-        for a in hit:
-            self.running.remove(a)
-            self.record(a, "node failure", 0)
+    # ---- stops
+
+    def left(self, a: Attempt, timing: str) -> Stop:
+        """Return the stop of an attempt that is decided now."""
+        run, p, authors = self.now - a.start, a.pattern, self.dialect("semantics") == "authors"
+        if self.dialect("digits") == "six" and not (p and p.perfect):
+            return self.left_in_seconds(a, timing)
+        if p is None:
+            return Stop(a, 0, 0, a.delay, a.wall, None)
+        if p.perfect:  # glossary.md: an interruption loses no work
+            left = Left(max(0, run - p.first_recovery), p.first_period, 0, 0)
+        else:
+            left = left_after(p, run, timing, authors, 100_000)
+        rf = left.first_recovery
+        wall = a.wall if a.wall >= FOREVER else rf + (a.wall - p.first_recovery) - left.useful
+        copy = Pattern(p.period, p.cost, p.recovery, left.first_period, rf)
+        delay = rf + (a.delay - p.first_recovery) - left.useful
+        return Stop(a, left.useful, left.wait, delay, wall, copy)
+
+    def left_in_seconds(self, a: Attempt, timing: str) -> Stop:
+        """Return the same in the arithmetic of the program (node-stealing.md: digits)."""
+        p, run = a.pattern, (self.now - a.start) / 1e6
+        if p is None:
+            return Stop(a, 0, 0, us(six(a.delay / 1e6)), a.wall if a.wall >= FOREVER else us(six(a.wall / 1e6)), None)
+        period = p.period / 1e6
+        if not a.number:  # the rate has six decimals
+            exact = a.job.period_s
+            rate = round(2e8 * (p.cost / 1e6) / (exact**2 * a.job.n), 6)
+            period = math.sqrt(2 * (p.cost / 1e6) / (rate * 1e-8 * a.job.n)) if rate else exact
+        first = period if p.first_period == p.period else p.first_period / 1e6
+        q = Pattern(period, p.cost / 1e6, p.recovery / 1e6, first, p.first_recovery / 1e6)  # type: ignore[arg-type]
+        left = left_after(q, run, timing, self.dialect("semantics") == "authors", 0.1)
+        rf = left.first_recovery
+        delay = six(rf + (a.delay / 1e6 - q.first_recovery) - left.useful)
+        wall = six(rf + ((a.wall / 1e6 + 5 - q.first_recovery) - 5) - left.useful)
+        numbers = (period, q.cost, q.recovery, left.first_period, rf)
+        copy = Pattern(*[us(six(x)) for x in numbers])
+        return Stop(a, us(left.useful), us(left.wait), us(delay), a.wall if a.wall >= FOREVER else us(wall), copy)
+
+    def dialect(self, name: str) -> str:
+        """Return a value of the dialect (node-stealing.md: the differences)."""
+        semantics = self.options.get("semantics", "paper")
+        value = self.options.get(name, "auto")
+        return DIALECT[name][semantics == "authors"] if value == "auto" else value
+
+    def kill(self, stop: Stop, cause: str, priority: int) -> None:
+        """Stop an attempt and put its copy into the queue."""
+        a = stop.attempt
+        self.running.remove(a)
+        self.record(a, cause, stop.useful)
+        if cause == "node failure":
             a.job.interruptions += 1
             if a.job.interruptions >= self.max_attempts:
                 self.given_up.append(a.job.id)
                 a.job.over = "given up"
-                continue
-            b = Attempt(a.job, a.number + 1, 0, a.wall, a.delay, 0, FAILED, a.pattern)
-            self.enter(b)
+                return
+        self.resubmit(stop, priority)
+
+    def resubmit(self, stop: Stop, priority: int) -> None:
+        a = stop.attempt
+        self.enter(
+            Attempt(a.job, a.number + 1, 0, max(1, stop.wall), max(1, stop.delay), 0, priority, stop.pattern)
+        )
+
+    def react(self, hit: list[Attempt]) -> None:
+        kills = [(self.left(a, "now"), "node failure", FAILED) for a in hit]
+        if kills and self.dialect("passes") == "two":
+            self.plan()
+        for kill in kills:
+            self.kill(*kill)
+        self.plan()
 
     def record(self, a: Attempt, cause: str, useful: int) -> None:
         self.records.append(Record(a.id, a.start, self.now, cause, useful, tuple(sorted(a.nodes))))
