@@ -356,39 +356,42 @@ class Simulation:
     def left(self, a: Attempt, timing: str) -> Stop:
         """Return the stop of an attempt that is decided now."""
         run, p, authors = self.now - a.start, a.pattern, self.dialect("semantics") == "authors"
-        if self.dialect("digits") == "six" and not (p and p.perfect):
-            return self.left_in_seconds(a, timing)
-        if p is None:
+        endless = a.wall >= FOREVER
+        six_digits = self.dialect("digits") == "six" and not (p and p.perfect)
+        if p is None:  # policies.md: without checkpoints, nothing is saved
+            if six_digits:
+                wall = a.wall if endless else us(six(a.wall / 1e6))
+                return Stop(a, 0, 0, us(six(a.delay / 1e6)), wall, None)
             return Stop(a, 0, 0, a.delay, a.wall, None)
         if p.perfect:  # glossary.md: an interruption loses no work
             left = Left(max(0, run - p.first_recovery), p.first_period, 0, 0)
         else:
             left = left_after(p, run, timing, authors, 100_000)
-        rf = left.first_recovery
-        wall = a.wall if a.wall >= FOREVER else rf + (a.wall - p.first_recovery) - left.useful
+        if six_digits:
+            return self.left_in_seconds(a, timing, left.useful)
+        rf = left.first_recovery  # paper, equation 4, without the recovery before
+        wall = a.wall if endless else rf + (a.wall - p.first_recovery) - left.useful
         copy = Pattern(p.period, p.cost, p.recovery, left.first_period, rf)
         delay = rf + (a.delay - p.first_recovery) - left.useful
         return Stop(a, left.useful, left.wait, delay, wall, copy)
 
-    def left_in_seconds(self, a: Attempt, timing: str) -> Stop:
+    def left_in_seconds(self, a: Attempt, timing: str, useful: int) -> Stop:
         """Return the same in the arithmetic of the program (node-stealing.md: digits)."""
         p, run = a.pattern, (self.now - a.start) / 1e6
-        if p is None:
-            return Stop(a, 0, 0, us(six(a.delay / 1e6)), a.wall if a.wall >= FOREVER else us(six(a.wall / 1e6)), None)
-        period = p.period / 1e6
-        if not a.number:  # the rate has six decimals
-            exact = a.job.period_s
-            rate = round(2e8 * (p.cost / 1e6) / (exact**2 * a.job.n), 6)
-            period = math.sqrt(2 * (p.cost / 1e6) / (rate * 1e-8 * a.job.n)) if rate else exact
+        assert p is not None
+        period, cost, delay, wall = (x / 1e6 for x in (p.period, p.cost, a.delay, a.wall))
+        if not a.number:  # the failure rate has six decimals
+            period = a.job.period_s
+            rate = round(2e8 * cost / (period**2 * a.job.n), 6)
+            period = math.sqrt(2 * cost / (rate * 1e-8 * a.job.n)) if rate else period
         first = period if p.first_period == p.period else p.first_period / 1e6
-        q = Pattern(period, p.cost / 1e6, p.recovery / 1e6, first, p.first_recovery / 1e6)  # type: ignore[arg-type]
+        q = Pattern(period, cost, p.recovery / 1e6, first, p.first_recovery / 1e6)  # type: ignore[arg-type]
         left = left_after(q, run, timing, self.dialect("semantics") == "authors", 0.1)
         rf = left.first_recovery
-        delay = six(rf + (a.delay / 1e6 - q.first_recovery) - left.useful)
-        wall = six(rf + ((a.wall / 1e6 + 5 - q.first_recovery) - 5) - left.useful)
-        numbers = (period, q.cost, q.recovery, left.first_period, rf)
-        copy = Pattern(*[us(six(x)) for x in numbers])
-        return Stop(a, us(left.useful), us(left.wait), us(delay), a.wall if a.wall >= FOREVER else us(wall), copy)
+        delay = six(rf + (delay - q.first_recovery) - left.useful)
+        wall = six(rf + ((wall + 5 - q.first_recovery) - 5) - left.useful)
+        copy = Pattern(*[us(six(x)) for x in (period, cost, q.recovery, left.first_period, rf)])
+        return Stop(a, useful, us(left.wait), us(delay), a.wall if a.wall >= FOREVER else us(wall), copy)
 
     def dialect(self, name: str) -> str:
         """Return a value of the dialect (node-stealing.md: the differences)."""
@@ -401,6 +404,7 @@ class Simulation:
         a = stop.attempt
         self.running.remove(a)
         self.record(a, cause, stop.useful)
+        self.news.failed = True
         if cause == "node failure":
             a.job.interruptions += 1
             if a.job.interruptions >= self.max_attempts:
