@@ -56,7 +56,6 @@ class Job:
     conditions: list[tuple[str, str]] = field(default_factory=list)
     array: str = ""
     partition: str = ""
-    period_s: float = 0.0
     index: int = -1
     runs: list[Attempt] = field(default_factory=list)
     over: str = ""
@@ -381,7 +380,6 @@ class Simulation:
         assert p is not None
         period, cost, delay, wall = (x / 1e6 for x in (p.period, p.cost, a.delay, a.wall))
         if not a.number:  # the failure rate has six decimals
-            period = a.job.period_s
             rate = round(2e8 * cost / (period**2 * a.job.n), 6)
             period = math.sqrt(2 * cost / (rate * 1e-8 * a.job.n)) if rate else period
         first = period if p.first_period == p.period else p.first_period / 1e6
@@ -404,7 +402,7 @@ class Simulation:
         a = stop.attempt
         self.running.remove(a)
         self.record(a, cause, stop.useful)
-        self.news.failed = True
+        self.news.ended = True
         if cause == "node failure":
             a.job.interruptions += 1
             if a.job.interruptions >= self.max_attempts:

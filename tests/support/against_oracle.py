@@ -50,7 +50,7 @@ def jobs_of(case: Any) -> list[Job]:
                 bool(profile.get("ret")), pattern_of(profile), extra.get("user", ""),
                 extra.get("priority_class", 0),
                 [(c.kind, c.job) for c in conditions_of(extra.get("dependency", ""))],
-                extra.get("array", ""), extra.get("queue", ""), profile.get("checkpoint_period", 0.0),
+                extra.get("array", ""), extra.get("queue", ""),
             )
         )  # fmt: skip
     return jobs
