@@ -125,6 +125,23 @@ class Stop:
     delay: int
     wall: int
     pattern: Pattern | None
+    rest: int = 0
+
+
+@dataclass(eq=False)
+class Wait:
+    """A failed job that waits for a victim, and the nodes that are held for it."""
+
+    failed: Stop
+    victim: Attempt
+    stop: Stop
+    victim_then: Stop
+    until: int
+    failures: int
+    nodes: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
+    since: int = 0
+    placed: bool = True
 
 
 DIALECT = {  # node-stealing.md: the paper's value and the program's value
@@ -284,6 +301,13 @@ class Simulation:
         self.rejections: list[str] = []
         self.given_up: list[str] = []
         self.news = News()
+        self.waits: list[Wait] = []
+        self.chosen: list[Attempt] = []
+        self.doomed: list[Attempt] = []
+        self.steals: list[int] = []
+        self.steals_off: list[tuple[int, str]] = []
+        self.holds: list[tuple[str, tuple[int, ...], int, int]] = []
+        self.hold_margin = round(float(self.dialect("hold_margin")) * 1e6)
         self.order_before: list[Attempt] = []
         self.sorted_at = -FOREVER
         self.history: dict[str, list[tuple[int, int]]] = {}
@@ -296,23 +320,25 @@ class Simulation:
         coming = sorted(self.jobs, key=lambda job: (job.submit, job.id))
         # failures.md: at one time, repairs are before failures
         events = sorted(self.events, key=lambda e: (e[0], not e[1]))
-        while coming or self.running or self.queue:
+        while coming or self.running or self.queue or self.waits:
             times = [a.end for a in self.running] + [j.submit for j in coming[:1]]
+            times += [wait.until for wait in self.waits]
             times += [e[0] for e in events[:1]]
             if not times or (self.lazily and not events and not coming and not self.running):
                 raise StuckError
             self.now = min(times)
-            self.end_attempts()
+            ended = self.end_attempts()
             while coming and coming[0].submit == self.now:
                 self.submit(coming.pop(0))
             at = []
             while events and events[0][0] == self.now:
                 at.append(events.pop(0))
             hit = self.change_nodes(at)
-            self.react(hit)
+            self.react(hit, ended)
 
-    def end_attempts(self) -> None:
-        for a in sorted([a for a in self.running if a.end == self.now], key=lambda a: a.seq):
+    def end_attempts(self) -> list[Attempt]:
+        ended = sorted([a for a in self.running if a.end == self.now], key=lambda a: a.seq)
+        for a in ended:
             self.running.remove(a)
             walltime = a.delay >= a.wall  # Batsim 4.2.1: also when equal
             cause = "walltime" if walltime else "job failed" if a.job.fails else "completed"
@@ -321,6 +347,7 @@ class Simulation:
             a.job.over = cause
             self.history.setdefault(a.job.user, []).append((self.now, a.end - a.start))
             self.news.ended = True
+        return ended
 
     def submit(self, job: Job) -> None:
         job.index = sum(j.index >= 0 for j in self.jobs)
@@ -360,21 +387,21 @@ class Simulation:
         if p is None:  # policies.md: without checkpoints, nothing is saved
             if six_digits:
                 wall = a.wall if endless else us(six(a.wall / 1e6))
-                return Stop(a, 0, 0, us(six(a.delay / 1e6)), wall, None)
-            return Stop(a, 0, 0, a.delay, a.wall, None)
+                return Stop(a, 0, 0, us(six(a.delay / 1e6)), wall, None, a.wall)
+            return Stop(a, 0, 0, a.delay, a.wall, None, a.wall)
         if p.perfect:  # glossary.md: an interruption loses no work
             left = Left(max(0, run - p.first_recovery), p.first_period, 0, 0)
         else:
             left = left_after(p, run, timing, authors, 100_000)
-        if six_digits:
-            return self.left_in_seconds(a, timing, left.useful)
         rf = left.first_recovery  # paper, equation 4, without the recovery before
         wall = a.wall if endless else rf + (a.wall - p.first_recovery) - left.useful
+        if six_digits:
+            return self.left_in_seconds(a, timing, left.useful, wall)
         copy = Pattern(p.period, p.cost, p.recovery, left.first_period, rf)
         delay = rf + (a.delay - p.first_recovery) - left.useful
-        return Stop(a, left.useful, left.wait, delay, wall, copy)
+        return Stop(a, left.useful, left.wait, delay, wall, copy, wall)
 
-    def left_in_seconds(self, a: Attempt, timing: str, useful: int) -> Stop:
+    def left_in_seconds(self, a: Attempt, timing: str, useful: int, rest: int) -> Stop:
         """Return the same in the arithmetic of the program (node-stealing.md: digits)."""
         p, run = a.pattern, (self.now - a.start) / 1e6
         assert p is not None
@@ -389,7 +416,7 @@ class Simulation:
         delay = six(rf + (delay - q.first_recovery) - left.useful)
         wall = six(rf + ((wall + 5 - q.first_recovery) - 5) - left.useful)
         copy = Pattern(*[us(six(x)) for x in (period, cost, q.recovery, left.first_period, rf)])
-        return Stop(a, useful, us(left.wait), us(delay), a.wall if a.wall >= FOREVER else us(wall), copy)
+        return Stop(a, useful, us(left.wait), us(delay), a.wall if a.wall >= FOREVER else us(wall), copy, rest)
 
     def dialect(self, name: str) -> str:
         """Return a value of the dialect (node-stealing.md: the differences)."""
@@ -409,7 +436,8 @@ class Simulation:
                 self.given_up.append(a.job.id)
                 a.job.over = "given up"
                 return
-        self.resubmit(stop, priority)
+        if priority:
+            self.resubmit(stop, priority)
 
     def resubmit(self, stop: Stop, priority: int) -> None:
         a = stop.attempt
@@ -417,13 +445,153 @@ class Simulation:
             Attempt(a.job, a.number + 1, 0, max(1, stop.wall), max(1, stop.delay), 0, priority, stop.pattern)
         )
 
-    def react(self, hit: list[Attempt]) -> None:
-        kills = [(self.left(a, "now"), "node failure", FAILED) for a in hit]
-        if kills and self.dialect("passes") == "two":
+    # ---- reactions
+
+    def react(self, hit: list[Attempt], ended: list[Attempt]) -> None:
+        """Requeue failed jobs, steal nodes for them, and end waits (paper 4.2 and 7.2)."""
+        failed = self.news.failed
+        kills: list[tuple[Stop, str, int, Wait | None]] = []
+        over: list[Wait] = []
+        for wait in self.waits:
+            lost = wait.nodes - self.up
+            wait.failures += len(lost)
+            wait.lost |= lost
+            if wait.victim in ended:
+                over.append(wait)
+                self.steals_off.append((self.now, "ended"))
+            elif wait.victim in hit:
+                pass
+            elif lost and (wait.victim.job.n < wait.failures or not wait.nodes & self.up):
+                over.append(wait)  # paper 7.2.3: the victim continues
+                self.steals_off.append((self.now, "given up"))
+        busy = {wait.victim for wait in self.waits if wait not in over}
+        self.doomed = [*hit]
+        for a in hit:
+            mine = [wait for wait in self.waits if wait.victim is a and wait not in over]
+            stop, priority = self.left(a, "now"), FAILED
+            if mine:  # paper 7.2.3: the steal is cancelled
+                over.append(mine[0])
+                self.steals_off.append((self.now, "hit"))
+                if self.dialect("hit") == "victim":
+                    stop, priority = mine[0].victim_then, VICTIM
+                kills.append((stop, "node failure", priority, None))
+                continue
+            kills += self.steal_for(a, stop, busy)
+        for wait in self.waits:
+            if wait not in over and wait.until == self.now:
+                over.append(wait)
+                kills.append((wait.stop, "stolen", VICTIM, None))
+        others_first = self.dialect("ended") == "others-first" and any(w.victim in ended for w in over)
+        if others_first or (self.dialect("passes") == "two" and (kills or failed)):
             self.plan()
-        for kill in kills:
-            self.kill(*kill)
+        self.end_instant(kills, over)
         self.plan()
+
+    def end_instant(
+        self, kills: list[tuple[Stop, str, int, Wait | None]], over: list[Wait]
+    ) -> None:
+        """Carry out what was decided."""
+        for wait in over:
+            self.waits.remove(wait)
+            self.hold_ends(wait)
+            self.news.ended = True
+            self.resubmit(wait.failed, FAILED)
+        for wait in self.waits:
+            if wait.lost:
+                self.hold_ends(wait)
+                wait.nodes -= wait.lost
+                wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
+                wait.lost = set()
+                self.news.failed = True
+        for stop, cause, priority, wait in kills:
+            if wait is None:
+                self.kill(stop, cause, priority)
+                continue
+            self.kill(stop, cause, 0)
+            wait.nodes = set(stop.attempt.nodes) & self.up
+            wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
+            self.waits.append(wait)
+            self.news.failed = True
+        for wait in self.waits:
+            if not wait.placed:  # node-stealing.md: held
+                n, wait.nodes = len(wait.nodes), set()
+                wait.nodes, wait.placed = set(sorted(self.free())[:n]), True
+
+    def hold_ends(self, wait: Wait) -> None:
+        self.holds.append((wait.failed.attempt.job.id, tuple(sorted(wait.nodes)), wait.since, self.now))
+
+    def steal_for(
+        self, a: Attempt, stop: Stop, busy: set[Attempt]
+    ) -> list[tuple[Stop, str, int, Wait | None]]:
+        """Decide how a failed job continues (paper, algorithm 1)."""
+        requeue: list[tuple[Stop, str, int, Wait | None]] = [(stop, "node failure", FAILED, None)]
+        timing = self.options.get("timing", "now")
+        if self.options.get("react") != "stealing" or self.free():
+            return requeue
+        if timing != "now" and not a.nodes & self.up:  # paper 7.2.1: no node is left to hold
+            return requeue
+        once = self.dialect("chosen") == "once"
+        victims = [
+            v for v in self.running
+            if v not in self.doomed and v not in busy and not (once and v in self.chosen)
+        ]  # fmt: skip
+        if not victims:
+            return requeue
+        victim = min(victims, key=self.victim_key)
+        taken = self.left(victim, timing)
+        if not self.is_worth(a, stop, victim, taken):
+            return requeue
+        self.steals.append(self.now)
+        self.chosen.append(victim)
+        if not taken.wait:
+            self.doomed.append(victim)
+            return [*requeue, (taken, "stolen", VICTIM, None)]
+        busy.add(victim)
+        failures = len(a.nodes - self.up)
+        wait = Wait(stop, victim, taken, self.left(victim, "now"), self.now + taken.wait, failures)
+        return [(stop, "node failure", 0, wait)]
+
+    def release(self, a: Attempt) -> int:
+        return a.job.submit if self.dialect("release") == "original" else a.queued
+
+    def victim_key(self, v: Attempt) -> Any:
+        """Return the key of the victim rule: the smallest is chosen (paper 7.1)."""
+        tie = {
+            "order": (-self.release(v), -v.job.index, -v.serial),
+            "id": (-self.release(v), v.program_id),
+            "run-time": (-v.start, -v.serial),
+        }[self.dialect("tie")]
+        rule = self.options.get("victim", "fewest-nodes")
+        if rule == "latest-release":
+            return (-self.release(v), v.job.n, *tie)
+        if rule == "least-lost-work":
+            stop = self.left(v, self.options.get("timing", "now"))
+            recovery = v.pattern.first_recovery if v.pattern else 0
+            return (max(0, self.now - v.start - recovery - stop.useful) * v.job.n, *tie)
+        return (v.job.n, *tie)
+
+    def is_worth(self, a: Attempt, stop: Stop, victim: Attempt, taken: Stop) -> bool:
+        """Decide whether to steal (paper 7.1: K1, K2, K3)."""
+        criterion = self.options.get("criterion", "fewer-nodes")
+        if criterion == "fewer-nodes":
+            return victim.job.n < a.job.n
+        if criterion == "later-release":
+            return self.release(victim) > self.release(a)
+        program = self.dialect("k3") == "program"
+        ends = {v: v.start + v.wall for v in self.running if v is not a}
+        others = [end for v, end in ends.items() if v is not victim]
+        if program:
+            others += [wait.until + self.hold_margin for wait in self.waits]
+        e2 = min(others, default=FOREVER)
+        e1 = min(e2, ends[victim])
+        killed = self.now + taken.wait
+        stay = e1 + stop.rest, ends[victim]
+        if program and victim.pattern:
+            stay = stay[0], stay[1] - victim.pattern.first_recovery
+        moved = killed + stop.rest, min(e2, killed + stop.rest) + taken.rest
+        releases = self.release(a), self.release(victim)
+        flows = [max(c - r for c, r in zip(ends_, releases)) for ends_ in (stay, moved)]
+        return flows[1] < flows[0]
 
     def record(self, a: Attempt, cause: str, useful: int) -> None:
         self.records.append(Record(a.id, a.start, self.now, cause, useful, tuple(sorted(a.nodes))))
@@ -498,7 +666,9 @@ class Simulation:
     # ---- plan
 
     def free(self) -> set[int]:
-        return self.up - {node for a in self.running for node in a.nodes}
+        """Return the free nodes: up, without a job, and not held."""
+        holders = [a.nodes for a in self.running] + [w.nodes for w in self.waits]
+        return self.up - {node for nodes in holders for node in nodes}
 
     def begin(self, a: Attempt, nodes: frozenset[int] | None) -> None:
         """Start an attempt (policies.md: on the free nodes with the lowest numbers)."""
@@ -516,6 +686,15 @@ class Simulation:
         for a in self.running:
             nodes = a.nodes & self.up
             blocks.append(Block(a.start, self.planned_end(a), len(nodes), frozenset(nodes)))
+        return blocks
+
+    def held(self) -> list[Block]:
+        """Return what is held for jobs that wait (node-stealing.md: hold_margin)."""
+        blocks = []
+        for wait in self.waits:
+            nodes = wait.nodes & self.up
+            end = max(wait.until + self.hold_margin + self.margin, self.now + 1)
+            blocks.append(Block(self.now, end, len(nodes), frozenset(nodes)))
         return blocks
 
     def planned_end(self, a: Attempt) -> int:
@@ -584,7 +763,7 @@ class Simulation:
 
     def plan_some(self, depth: int) -> None:
         """Reserve nodes for some attempts of the queue (axes: depth, reserve)."""
-        blocks, reserved = self.busy(), 0
+        blocks, reserved = self.busy() + self.held(), 0
         for place, a in enumerate(self.sorted_queue()):
             block = self.fit(blocks, a)
             if block is None:
@@ -626,7 +805,7 @@ class Simulation:
             again = queue
         for a in again:
             self.plan_of.pop(a, None)
-            block = self.fit([*self.plan_of.values()], a)
+            block = self.fit([*self.plan_of.values(), *self.held()], a)
             if block is not None:
                 self.plan_of[a] = block
                 if block.start == self.now:

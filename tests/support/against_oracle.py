@@ -99,6 +99,9 @@ def compare(case: Any) -> str:
     assert oracle.rejections == names, (oracle.rejections, names)
     names = [job.partition("!")[2] for job in expected.ledger.given_up]
     assert oracle.given_up == names, (oracle.given_up, names)
+    ledger = expected.ledger
+    assert oracle.steals == [*ledger.steals], (oracle.steals, ledger.steals)
+    assert oracle.steals_off == [*ledger.steals_off], (oracle.steals_off, ledger.steals_off)
     if expected.ledger.holds:
         return "holds"
     if expected.ledger.steals:
