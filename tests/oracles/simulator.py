@@ -430,17 +430,17 @@ class Simulation:
         self.running.remove(a)
         self.record(a, cause, stop.useful)
         self.news.ended = True
-        if cause == "node failure":
-            a.job.interruptions += 1
-            if a.job.interruptions >= self.max_attempts:
-                self.given_up.append(a.job.id)
-                a.job.over = "given up"
-                return
+        a.job.interruptions += cause == "node failure"
         if priority:
             self.resubmit(stop, priority)
 
     def resubmit(self, stop: Stop, priority: int) -> None:
+        """Put the copy of a stopped attempt into the queue, or end its job."""
         a = stop.attempt
+        if a.job.interruptions >= self.max_attempts and priority == FAILED:
+            self.given_up.append(a.job.id)
+            a.job.over = "given up"
+            return
         self.enter(
             Attempt(a.job, a.number + 1, 0, max(1, stop.wall), max(1, stop.delay), 0, priority, stop.pattern)
         )
@@ -503,6 +503,8 @@ class Simulation:
                 wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
                 wait.lost = set()
                 self.news.failed = True
+        # the policy's stops come first, then the other attempts on failed nodes
+        kills.sort(key=lambda kill: kill[3] is None and kill[1] == "node failure")
         for stop, cause, priority, wait in kills:
             if wait is None:
                 self.kill(stop, cause, priority)
@@ -538,6 +540,8 @@ class Simulation:
         if not victims:
             return requeue
         victim = min(victims, key=self.victim_key)
+        if victim.job.n < len(a.nodes - self.up):  # paper 7.2.3
+            return requeue
         taken = self.left(victim, timing)
         if not self.is_worth(a, stop, victim, taken):
             return requeue
@@ -545,7 +549,7 @@ class Simulation:
         self.chosen.append(victim)
         if not taken.wait:
             self.doomed.append(victim)
-            return [*requeue, (taken, "stolen", VICTIM, None)]
+            return [(taken, "stolen", VICTIM, None), *requeue]
         busy.add(victim)
         failures = len(a.nodes - self.up)
         wait = Wait(stop, victim, taken, self.left(victim, "now"), self.now + taken.wait, failures)
