@@ -465,7 +465,7 @@ class Simulation:
                 over.append(wait)  # paper 7.2.3: the victim continues
                 self.steals_off.append((self.now, "given up"))
         busy = {wait.victim for wait in self.waits if wait not in over}
-        self.doomed = [*hit]
+        self.doomed, self.spare = [*hit], len(self.free())
         for a in hit:
             mine = [wait for wait in self.waits if wait.victim is a and wait not in over]
             stop, priority = self.left(a, "now"), FAILED
@@ -477,18 +477,19 @@ class Simulation:
                 kills.append((stop, "node failure", priority, None))
                 continue
             kills += self.steal_for(a, stop, busy)
+        due: list[Wait] = []
         for wait in self.waits:
             if wait not in over and wait.until == self.now:
                 over.append(wait)
-                kills.append((wait.stop, "stolen", VICTIM, None))
+                due.append(wait)
         others_first = self.dialect("ended") == "others-first" and any(w.victim in ended for w in over)
-        if others_first or (self.dialect("passes") == "two" and (kills or failed)):
+        if others_first or (self.dialect("passes") == "two" and (kills or due or failed)):
             self.plan()
-        self.end_instant(kills, over)
+        self.end_instant(kills, over, due)
         self.plan()
 
     def end_instant(
-        self, kills: list[tuple[Stop, str, int, Wait | None]], over: list[Wait]
+        self, kills: list[tuple[Stop, str, int, Wait | None]], over: list[Wait], due: list[Wait]
     ) -> None:
         """Carry out what was decided."""
         for wait in over:
@@ -505,6 +506,7 @@ class Simulation:
                 self.news.failed = True
         # the policy's stops come first, then the other attempts on failed nodes
         kills.sort(key=lambda kill: kill[3] is None and kill[1] == "node failure")
+        kills += [(wait.stop, "stolen", VICTIM, None) for wait in due]
         for stop, cause, priority, wait in kills:
             if wait is None:
                 self.kill(stop, cause, priority)
@@ -528,7 +530,11 @@ class Simulation:
         """Decide how a failed job continues (paper, algorithm 1)."""
         requeue: list[tuple[Stop, str, int, Wait | None]] = [(stop, "node failure", FAILED, None)]
         timing = self.options.get("timing", "now")
-        if self.options.get("react") != "stealing" or self.free():
+        lost = len(a.nodes - self.up)
+        if self.options.get("react") != "stealing":
+            return requeue
+        if lost <= self.spare:  # enough free nodes, without those for other failed jobs
+            self.spare -= lost
             return requeue
         if timing != "now" and not a.nodes & self.up:  # paper 7.2.1: no node is left to hold
             return requeue
@@ -540,7 +546,7 @@ class Simulation:
         if not victims:
             return requeue
         victim = min(victims, key=self.victim_key)
-        if victim.job.n < len(a.nodes - self.up):  # paper 7.2.3
+        if victim.job.n + self.spare < lost:  # paper 7.2.3
             return requeue
         taken = self.left(victim, timing)
         if not self.is_worth(a, stop, victim, taken):
