@@ -543,10 +543,12 @@ class Simulation:
             v for v in self.running
             if v not in self.doomed and v not in busy and not (once and v in self.chosen)
         ]  # fmt: skip
-        if not victims:
+        if self.options.get("victim") == "fits":  # node-stealing.md: with the free nodes
+            victims = [v for v in victims if v.job.n + self.spare >= lost]
+        victim = min(victims, key=self.victim_key, default=None)
+        if victim is None:
             return requeue
-        victim = min(victims, key=self.victim_key)
-        if victim.job.n + self.spare < lost:  # paper 7.2.3
+        if victim.job.n < lost and self.options.get("victim") != "fits":  # paper 7.2.3
             return requeue
         taken = self.left(victim, timing)
         if not self.is_worth(a, stop, victim, taken):
@@ -575,9 +577,9 @@ class Simulation:
         if rule == "latest-release":
             return (-self.release(v), v.job.n, *tie)
         if rule == "least-lost-work":
-            stop = self.left(v, self.options.get("timing", "now"))
+            stop = self.left(v, "now")
             recovery = v.pattern.first_recovery if v.pattern else 0
-            return (max(0, self.now - v.start - recovery - stop.useful) * v.job.n, *tie)
+            return (max(0, self.now - v.start - recovery - stop.useful) * v.job.n, v.job.n, *tie)
         return (v.job.n, *tie)
 
     def is_worth(self, a: Attempt, stop: Stop, victim: Attempt, taken: Stop) -> bool:
