@@ -449,34 +449,29 @@ class Simulation:
 
     def react(self, hit: list[Attempt], ended: list[Attempt]) -> None:
         """Requeue failed jobs, steal nodes for them, and end waits (paper 4.2 and 7.2)."""
-        failed = self.news.failed
-        kills: list[tuple[Stop, str, int, Wait | None]] = []
+        failed, kills = self.news.failed, list[tuple[Stop, str, int, Wait | None]]()
         over: list[Wait] = []
         for wait in self.waits:
-            lost = wait.nodes - self.up
-            wait.failures += len(lost)
-            wait.lost |= lost
-            if wait.victim in ended:
-                over.append(wait)
-                self.steals_off.append((self.now, "ended"))
-            elif wait.victim in hit:
-                pass
-            elif lost and (wait.victim.job.n < wait.failures or not wait.nodes & self.up):
-                over.append(wait)  # paper 7.2.3: the victim continues
-                self.steals_off.append((self.now, "given up"))
+            wait.lost |= wait.nodes - self.up
+            wait.failures += len(wait.lost)
+        for why in ("ended", "hit", "given up"):
+            for wait in [w for w in self.waits if w not in over]:
+                if why == self.why_over(wait, hit, ended):
+                    over.append(wait)
+                    self.steals_off.append((self.now, why))
         busy = {wait.victim for wait in self.waits if wait not in over}
-        self.doomed, self.spare = [*hit], len(self.free())
+        self.doomed = [*hit]
+        # nodes of waits that are over count as free
+        self.spare = len(self.free()) + sum(len(w.nodes & self.up) for w in over)
         for a in hit:
-            mine = [wait for wait in self.waits if wait.victim is a and wait not in over]
+            mine = [wait for wait in over if wait.victim is a]
             stop, priority = self.left(a, "now"), FAILED
-            if mine:  # paper 7.2.3: the steal is cancelled
-                over.append(mine[0])
-                self.steals_off.append((self.now, "hit"))
-                if self.dialect("hit") == "victim":
-                    stop, priority = mine[0].victim_then, VICTIM
-                kills.append((stop, "node failure", priority, None))
+            if not mine:
+                kills += self.steal_for(a, stop, busy)
                 continue
-            kills += self.steal_for(a, stop, busy)
+            if self.dialect("hit") == "victim":
+                stop, priority = mine[0].victim_then, VICTIM
+            kills.append((stop, "node failure", priority, None))
         due: list[Wait] = []
         for wait in self.waits:
             if wait not in over and wait.until == self.now:
@@ -487,6 +482,15 @@ class Simulation:
             self.plan()
         self.end_instant(kills, over, due)
         self.plan()
+
+    def why_over(self, wait: Wait, hit: list[Attempt], ended: list[Attempt]) -> str:
+        """Return why a wait ends without a stop of the victim (paper 7.2.3), or an empty text."""
+        if wait.victim in ended:
+            return "ended"
+        if wait.victim in hit:
+            return "hit"
+        too_few = wait.victim.job.n < wait.failures or not wait.nodes & self.up
+        return "given up" if wait.lost and too_few else ""
 
     def end_instant(
         self, kills: list[tuple[Stop, str, int, Wait | None]], over: list[Wait], due: list[Wait]
