@@ -548,7 +548,8 @@ class Simulation:
             if v not in self.doomed and v not in busy and not (once and v in self.chosen)
         ]  # fmt: skip
         if self.options.get("victim") == "fits":  # node-stealing.md: with the free nodes
-            victims = [v for v in victims if v.job.n + self.spare >= lost]
+            spare = self.spare if timing == "now" else 0
+            victims = [v for v in victims if v.job.n + spare >= lost]
         victim = min(victims, key=self.victim_key, default=None)
         if victim is None:
             return requeue
