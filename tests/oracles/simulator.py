@@ -136,11 +136,12 @@ class Wait:
     victim: Attempt
     stop: Stop
     victim_then: Stop
-    until: int
+    decided: int
     failures: int
     nodes: set[int] = field(default_factory=set)
     lost: set[int] = field(default_factory=set)
     since: int = 0
+    until: int = 0
     placed: bool = True
 
 
@@ -432,12 +433,12 @@ class Simulation:
         self.news.ended = True
         a.job.interruptions += cause == "node failure"
         if priority:
-            self.resubmit(stop, priority)
+            self.resubmit(stop, priority, interrupted=cause == "node failure")
 
-    def resubmit(self, stop: Stop, priority: int) -> None:
+    def resubmit(self, stop: Stop, priority: int, interrupted: bool = True) -> None:
         """Put the copy of a stopped attempt into the queue, or end its job."""
         a = stop.attempt
-        if a.job.interruptions >= self.max_attempts and priority == FAILED:
+        if interrupted and a.job.interruptions >= self.max_attempts:
             self.given_up.append(a.job.id)
             a.job.over = "given up"
             return
@@ -505,7 +506,7 @@ class Simulation:
             if wait.lost:
                 self.hold_ends(wait)
                 wait.nodes -= wait.lost
-                wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
+                self.hold_begins(wait)
                 wait.lost = set()
                 self.news.failed = True
         # the policy's stops come first, then the other attempts on failed nodes
@@ -517,13 +518,19 @@ class Simulation:
                 continue
             self.kill(stop, cause, 0)
             wait.nodes = set(stop.attempt.nodes) & self.up
-            wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
+            self.hold_begins(wait)
             self.waits.append(wait)
             self.news.failed = True
         for wait in self.waits:
             if not wait.placed:  # node-stealing.md: held
                 n, wait.nodes = len(wait.nodes), set()
                 wait.nodes, wait.placed = set(sorted(self.free())[:n]), True
+
+    def hold_begins(self, wait: Wait) -> None:
+        wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
+        left = wait.stop.wait - (self.now - wait.decided)
+        # semantics: six digits also for the rest of a wait, at each begin of a hold
+        wait.until = self.now + (us(six(left / 1e6)) if self.dialect("digits") == "six" else left)
 
     def hold_ends(self, wait: Wait) -> None:
         self.holds.append((wait.failed.attempt.job.id, tuple(sorted(wait.nodes)), wait.since, self.now))
@@ -565,16 +572,19 @@ class Simulation:
             return [(taken, "stolen", VICTIM, None), *requeue]
         busy.add(victim)
         failures = len(a.nodes - self.up)
-        wait = Wait(stop, victim, taken, self.left(victim, "now"), self.now + taken.wait, failures)
+        wait = Wait(stop, victim, taken, self.left(victim, "now"), self.now, failures)
         return [(stop, "node failure", 0, wait)]
 
     def release(self, a: Attempt) -> int:
         return a.job.submit if self.dialect("release") == "original" else a.queued
 
+    def released(self, a: Attempt) -> int:
+        return a.job.index if self.dialect("release") == "original" else a.serial
+
     def victim_key(self, v: Attempt) -> Any:
         """Return the key of the victim rule: the smallest is chosen (paper 7.1)."""
         tie = {
-            "order": (-self.release(v), -v.job.index, -v.serial),
+            "order": (-self.release(v), -self.released(v)),
             "id": (-self.release(v), v.program_id),
             "run-time": (-v.start, -v.serial),
         }[self.dialect("tie")]
