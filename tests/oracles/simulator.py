@@ -143,6 +143,7 @@ class Wait:
     since: int = 0
     until: int = 0
     placed: bool = True
+    why: str = ""
 
 
 DIALECT = {  # node-stealing.md: the paper's value and the program's value
@@ -459,6 +460,7 @@ class Simulation:
             for wait in [w for w in self.waits if w not in over]:
                 if why == self.why_over(wait, hit, ended):
                     over.append(wait)
+                    wait.why = why
                     self.steals_off.append((self.now, why))
         busy = {wait.victim for wait in self.waits if wait not in over}
         self.doomed = [*hit]
@@ -478,10 +480,16 @@ class Simulation:
             if wait not in over and wait.until == self.now:
                 over.append(wait)
                 due.append(wait)
-        others_first = self.dialect("ended") == "others-first" and any(w.victim in ended for w in over)
-        if others_first or (self.dialect("passes") == "two" and (kills or due or failed)):
+        two, others_first = self.dialect("passes") == "two", self.dialect("ended") == "others-first"
+        late = {"given up": two, "ended": others_first}
+        for wait in [w for w in over if not late.get(w.why, w in due)]:
+            over.remove(wait)
+            self.hold_ends(wait)
+        if any(w.why == "ended" for w in over) or (two and (kills or any(w.why for w in over))):
             self.plan()
-        self.end_instant(kills, over, due)
+        for wait in over:
+            self.hold_ends(wait)
+        self.end_instant(kills, due)
         self.plan()
 
     def why_over(self, wait: Wait, hit: list[Attempt], ended: list[Attempt]) -> str:
@@ -494,17 +502,12 @@ class Simulation:
         return "given up" if wait.lost and too_few else ""
 
     def end_instant(
-        self, kills: list[tuple[Stop, str, int, Wait | None]], over: list[Wait], due: list[Wait]
+        self, kills: list[tuple[Stop, str, int, Wait | None]], due: list[Wait]
     ) -> None:
         """Carry out what was decided."""
-        for wait in over:
-            self.waits.remove(wait)
-            self.hold_ends(wait)
-            self.news.ended = True
-            self.resubmit(wait.failed, FAILED)
         for wait in self.waits:
             if wait.lost:
-                self.hold_ends(wait)
+                self.note_hold(wait)
                 wait.nodes -= wait.lost
                 self.hold_begins(wait)
                 wait.lost = set()
@@ -533,6 +536,13 @@ class Simulation:
         wait.until = self.now + (us(six(left / 1e6)) if self.dialect("digits") == "six" else left)
 
     def hold_ends(self, wait: Wait) -> None:
+        """Release what is held, and put the failed job into the queue."""
+        self.waits.remove(wait)
+        self.note_hold(wait)
+        self.news.ended = True
+        self.resubmit(wait.failed, FAILED)
+
+    def note_hold(self, wait: Wait) -> None:
         self.holds.append((wait.failed.attempt.job.id, tuple(sorted(wait.nodes)), wait.since, self.now))
 
     def steal_for(
