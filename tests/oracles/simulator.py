@@ -464,8 +464,11 @@ class Simulation:
                     self.steals_off.append((self.now, why))
         busy = {wait.victim for wait in self.waits if wait not in over}
         self.doomed = [*hit]
-        # nodes of waits that are over count as free
-        self.spare = len(self.free()) + sum(len(w.nodes & self.up) for w in over)
+        two, others_first = self.dialect("passes") == "two", self.dialect("ended") == "others-first"
+        late = {"given up": two, "ended": others_first, "hit": two}
+        # nodes count as free if their wait is over before the first plan
+        early = [w for w in over if not late[w.why]]
+        self.spare = len(self.free()) + sum(len(w.nodes & self.up) for w in early)
         for a in hit:
             mine = [wait for wait in over if wait.victim is a]
             stop, priority = self.left(a, "now"), FAILED
@@ -480,16 +483,16 @@ class Simulation:
             if wait not in over and wait.until == self.now:
                 over.append(wait)
                 due.append(wait)
-        two, others_first = self.dialect("passes") == "two", self.dialect("ended") == "others-first"
-        late = {"given up": two, "ended": others_first}
-        for wait in [w for w in over if not late.get(w.why, w in due)]:
+        for wait in early:
             over.remove(wait)
             self.hold_ends(wait)
         if any(w.why == "ended" for w in over) or (two and (kills or any(w.why for w in over))):
             self.plan()
-        for wait in over:
+        for wait in [w for w in over if w.why != "given up"]:
             self.hold_ends(wait)
         self.end_instant(kills, due)
+        for wait in [w for w in over if w.why == "given up"]:
+            self.hold_ends(wait)
         self.plan()
 
     def why_over(self, wait: Wait, hit: list[Attempt], ended: list[Attempt]) -> str:
@@ -596,7 +599,7 @@ class Simulation:
         tie = {
             "order": (-self.release(v), -self.released(v)),
             "id": (-self.release(v), v.program_id),
-            "run-time": (-v.start, -v.serial),
+            "run-time": (-v.start, -self.released(v)),
         }[self.dialect("tie")]
         rule = self.options.get("victim", "fewest-nodes")
         if rule == "latest-release":
