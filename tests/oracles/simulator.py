@@ -306,6 +306,7 @@ class Simulation:
         self.waits: list[Wait] = []
         self.chosen: list[Attempt] = []
         self.doomed: list[Attempt] = []
+        self.doubts: set[str] = set()
         self.steals: list[int] = []
         self.steals_off: list[tuple[int, str]] = []
         self.holds: list[tuple[str, tuple[int, ...], int, int]] = []
@@ -488,11 +489,9 @@ class Simulation:
             self.hold_ends(wait)
         if any(w.why == "ended" for w in over) or (two and (kills or any(w.why for w in over))):
             self.plan()
-        for wait in [w for w in over if w.why != "given up"]:
+        for wait in due:
             self.hold_ends(wait)
-        self.end_instant(kills, due)
-        for wait in [w for w in over if w.why == "given up"]:
-            self.hold_ends(wait)
+        self.end_instant(kills, due, [w for w in over if w not in due])
         self.plan()
 
     def why_over(self, wait: Wait, hit: list[Attempt], ended: list[Attempt]) -> str:
@@ -505,10 +504,10 @@ class Simulation:
         return "given up" if wait.lost and too_few else ""
 
     def end_instant(
-        self, kills: list[tuple[Stop, str, int, Wait | None]], due: list[Wait]
+        self, kills: list[tuple[Stop, str, int, Wait | None]], due: list[Wait], over: list[Wait]
     ) -> None:
-        """Carry out what was decided."""
-        for wait in self.waits:
+        """Carry out what was decided: kills first, then ends of waits."""
+        for wait in [wait for wait in self.waits if wait not in over]:
             if wait.lost:
                 self.note_hold(wait)
                 wait.nodes -= wait.lost
@@ -527,6 +526,10 @@ class Simulation:
             self.hold_begins(wait)
             self.waits.append(wait)
             self.news.failed = True
+        for wait in over:
+            self.hold_ends(wait)
+        if sum(not wait.placed for wait in self.waits) > 1:
+            self.doubts.add("two holds begin at one time")
         for wait in self.waits:
             if not wait.placed:  # node-stealing.md: held
                 n, wait.nodes = len(wait.nodes), set()
@@ -681,8 +684,8 @@ class Simulation:
 
     def value(self, a: Attempt) -> float:
         """Return the value of a formula (site-rules.md: orders by formula)."""
-        # semantics: without a walltime, the longest time that rebat accepts
-        age, wall = (self.now - a.queued) / 1e6, min(a.wall / 1e6, 1e11)
+        # semantics: without a walltime, 2^60 microseconds
+        age, wall = (self.now - a.queued) / 1e6, min(a.wall, 2**60) / 1e6
         columns = {
             "age": age, "size": a.job.n, "nodes": self.n_nodes, "walltime": wall,
             "expansion": divide(age + wall, wall), "class_": a.job.rank,
