@@ -262,6 +262,7 @@ def power(x: float, y: float) -> float:
 def evaluate(text: str, columns: dict[str, float]) -> float:
     """Return the value of a formula for the columns of an attempt."""
     import ast
+
     calls: dict[str, Any] = {
         "min": min, "max": max, "floor": math.floor, "sqrt": lambda x: math.sqrt(x) if x > 0 else 0.0,
         "log": lambda x: math.log(x) if x > 0 else -1e30,
@@ -292,7 +293,12 @@ class Simulation:
         self, jobs: list[Job], n_nodes: int, events: list[tuple[int, bool, list[int]]],
         options: dict[str, Any], max_attempts: int, lazily: bool = False,
     ) -> None:  # fmt: skip
-        self.jobs, self.n_nodes, self.options, self.max_attempts = jobs, n_nodes, options, max_attempts
+        self.jobs, self.n_nodes, self.options, self.max_attempts = (
+            jobs,
+            n_nodes,
+            options,
+            max_attempts,
+        )
         self.events, self.lazily = events, lazily
         self.now, self.serials, self.seqs = 0, 0, 0
         self.up = set(range(n_nodes))
@@ -419,7 +425,15 @@ class Simulation:
         delay = six(rf + (delay - q.first_recovery) - left.useful)
         wall = six(rf + ((wall + 5 - q.first_recovery) - 5) - left.useful)
         copy = Pattern(*[us(six(x)) for x in (period, cost, q.recovery, left.first_period, rf)])
-        return Stop(a, useful, us(left.wait), us(delay), a.wall if a.wall >= FOREVER else us(wall), copy, rest)
+        return Stop(
+            a,
+            useful,
+            us(left.wait),
+            us(delay),
+            a.wall if a.wall >= FOREVER else us(wall),
+            copy,
+            rest,
+        )
 
     def dialect(self, name: str) -> str:
         """Return a value of the dialect (node-stealing.md: the differences)."""
@@ -445,7 +459,16 @@ class Simulation:
             a.job.over = "given up"
             return
         self.enter(
-            Attempt(a.job, a.number + 1, 0, max(1, stop.wall), max(1, stop.delay), 0, priority, stop.pattern)
+            Attempt(
+                a.job,
+                a.number + 1,
+                0,
+                max(1, stop.wall),
+                max(1, stop.delay),
+                0,
+                priority,
+                stop.pattern,
+            )
         )
 
     # ---- reactions
@@ -549,7 +572,9 @@ class Simulation:
         self.resubmit(wait.failed, FAILED)
 
     def note_hold(self, wait: Wait) -> None:
-        self.holds.append((wait.failed.attempt.job.id, tuple(sorted(wait.nodes)), wait.since, self.now))
+        self.holds.append(
+            (wait.failed.attempt.job.id, tuple(sorted(wait.nodes)), wait.since, self.now)
+        )
 
     def steal_for(
         self, a: Attempt, stop: Stop, busy: set[Attempt]

@@ -20,10 +20,6 @@ from tests.oracles.simulator import FOREVER, Job, Pattern, Simulation, StuckErro
 from tests.support.both_ways import Case
 
 
-class NotCovered(Exception):
-    """The oracle does not cover a case."""
-
-
 def options_of(policy: str) -> dict[str, str]:
     """Return the options of a policy ``baseline:...``."""
     rest = policy.partition(":")[2]
@@ -36,7 +32,9 @@ def pattern_of(profile: dict[str, Any]) -> Pattern | None:
         return None
     period = profile["checkpoint_period"]
     names = ("checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
-    rest = [profile.get(name, default) for name, default in zip(names, (0, 0, period, 0))]
+    rest = [
+        profile.get(name, default) for name, default in zip(names, (0, 0, period, 0), strict=True)
+    ]
     return Pattern(*map(to_us, (period, *rest)))
 
 
@@ -112,7 +110,7 @@ def compare(case: Any, oracle: Simulation) -> str:
     assert not stuck, "the oracle has no more events"
     ours = [(r.id, r.start, r.end, r.cause, r.useful, r.nodes) for r in oracle.records]
     theirs = rows_of(expected)
-    for mine, other in zip(ours, theirs):
+    for mine, other in zip(ours, theirs, strict=False):
         assert mine == other, f"\n  oracle  {mine}\n  program {other}"
     assert len(ours) == len(theirs), (len(ours), len(theirs))
     names = [job.partition("!")[2] for job, _ in expected.ledger.rejections]
@@ -122,8 +120,29 @@ def compare(case: Any, oracle: Simulation) -> str:
     ledger = expected.ledger
     assert oracle.steals == [*ledger.steals], (oracle.steals, ledger.steals)
     assert oracle.steals_off == [*ledger.steals_off], (oracle.steals_off, ledger.steals_off)
-    if expected.ledger.holds:
+    if ledger.holds:
         return "holds"
-    if expected.ledger.steals:
-        return "steals"
-    return "requeues" if expected.ledger.interrupted else "plain"
+    return "steals" if ledger.steals else "requeues" if ledger.interrupted else "plain"
+
+
+def main(count: int, first: int = 0) -> None:
+    """Compare this number of cases; stop at the first that differs."""
+    kinds: Counter[str] = Counter()
+    numbers: dict[str, list[int]] = {}
+    for seed in range(first, first + count):
+        case = Case(seed)
+        try:
+            kind = "not covered: dependencies" if case.depends else play(case)
+        except BaseException:
+            print(f"case {seed}: {case.policy}")
+            raise
+        kinds[kind] += 1
+        if kind.startswith(("known", "not covered")):
+            numbers.setdefault(kind, []).append(seed)
+    print(f"{count} cases: {dict(sorted(kinds.items()))}")
+    for kind, seeds in numbers.items():
+        print(f"{kind}: cases {', '.join(map(str, seeds))}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
