@@ -8,6 +8,7 @@ its authors (docs/node-stealing.md), *axes* and *semantics* are pages of the doc
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -261,10 +262,10 @@ def power(x: float, y: float) -> float:
 
 def evaluate(text: str, columns: dict[str, float]) -> float:
     """Return the value of a formula for the columns of an attempt."""
-    import ast
 
     calls: dict[str, Any] = {
-        "min": min, "max": max, "floor": math.floor, "sqrt": lambda x: math.sqrt(x) if x > 0 else 0.0,
+        "min": min, "max": max, "floor": math.floor,
+        "sqrt": lambda x: math.sqrt(x) if x > 0 else 0.0,
         "log": lambda x: math.log(x) if x > 0 else -1e30,
         "log2": lambda x: math.log2(x) if x > 0 else -1e30,
         "log10": lambda x: math.log10(x) if x > 0 else -1e30,
@@ -475,7 +476,7 @@ class Simulation:
 
     def react(self, hit: list[Attempt], ended: list[Attempt]) -> None:
         """Requeue failed jobs, steal nodes for them, and end waits (paper 4.2 and 7.2)."""
-        failed, kills = self.news.failed, list[tuple[Stop, str, int, Wait | None]]()
+        kills: list[tuple[Stop, str, int, Wait | None]] = []
         over: list[Wait] = []
         for wait in self.waits:
             wait.lost |= wait.nodes - self.up
@@ -658,7 +659,9 @@ class Simulation:
             stay = stay[0], stay[1] - victim.pattern.first_recovery
         moved = killed + stop.rest, min(e2, killed + stop.rest) + taken.rest
         releases = self.release(a), self.release(victim)
-        flows = [max(c - r for c, r in zip(ends_, releases)) for ends_ in (stay, moved)]
+        flows = [
+            max(c - r for c, r in zip(ends_, releases, strict=True)) for ends_ in (stay, moved)
+        ]
         return flows[1] < flows[0]
 
     def record(self, a: Attempt, cause: str, useful: int) -> None:
@@ -674,7 +677,8 @@ class Simulation:
         order, n = self.options.get("order", "fcfs"), a.job.n
         time = max(1, a.wall + self.margin)  # the planned duration of RR-9296, section 5.1
         keys = {
-            "fcfs": a.queued, "fcfs-by-id": (a.queued, a.program_id), "priority": (-a.job.rank, a.queued),
+            "fcfs": a.queued, "fcfs-by-id": (a.queued, a.program_id),
+            "priority": (-a.job.rank, a.queued),
             "shortest": a.wall, "largest": -n, "smallest": n,
             "lpt": (-time, a.job.index), "spt": (time, a.job.index),
             "hpa": (-n, a.job.index), "lpa": (n, a.job.index),
@@ -766,7 +770,7 @@ class Simulation:
         return blocks
 
     def planned_end(self, a: Attempt) -> int:
-        """Return the planned end: later than predicted, if the attempt still runs (axes: predict)."""
+        """Return the planned end, later than predicted for late attempts (axes: predict)."""
         for step in (0, *STEPS):
             planned = min(a.predicted + step, a.wall)
             end = a.start + min(planned + self.margin, FOREVER)
@@ -820,8 +824,8 @@ class Simulation:
 
     def depth(self) -> int | None:
         text = self.options.get("depth", "conservative")
-        return {"greedy": 0, "easy": 1, "conservative": None, "all": None}.get(text, -1) if text in (
-            "greedy", "easy", "conservative", "all") else int(text)  # fmt: skip
+        names = {"greedy": 0, "easy": 1, "conservative": None, "all": None}
+        return names[text] if text in names else int(text)
 
     def plan_fifo(self) -> None:
         for a in self.sorted_queue():
@@ -854,7 +858,7 @@ class Simulation:
             news.failed or raised or (news.repaired and kind != "authors")
             or (news.ended and kind == "rebuild")
         ):  # fmt: skip
-            self.plan_of = dict(zip(self.running, self.busy()))
+            self.plan_of = dict(zip(self.running, self.busy(), strict=True))
             again = queue
         elif news.ended or news.repaired:
             again = queue
@@ -869,7 +873,7 @@ class Simulation:
                 limit = max(limit, self.plan_of[a].end)
         stale = [a for a in queue if a in self.plan_of and self.plan_of[a].start < limit]
         if stale:
-            self.plan_of = dict(zip(self.running, self.busy()))
+            self.plan_of = dict(zip(self.running, self.busy(), strict=True))
             again = queue
         for a in again:
             self.plan_of.pop(a, None)
