@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random runs have the records of a slow oracle that was written from the documentation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.against_oracle import play
+from tests.support.both_ways import Case
+
+
+@pytest.mark.parametrize("first", range(0, 150, 25))
+def test_runs_have_the_records_of_the_oracle(first):
+    for seed in range(first, first + 25):
+        play(Case(seed, depends=False))
