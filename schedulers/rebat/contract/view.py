@@ -133,6 +133,9 @@ class View:
     def __init__(self, state: State, registry: Registry) -> None:
         self._state, self._jobs, self._registry = state, state.jobs, registry
         self._machine = Machine(state)
+        self._blocked = MappingProxyType(state.jobs.blocked)
+        self._queue = MappingProxyType(state.jobs.queue)
+        self._running = MappingProxyType(state.jobs.running)
 
     @property
     def now_us(self) -> int:
@@ -165,17 +168,17 @@ class View:
 
         They are not in the queue yet, and cannot start.
         """
-        return MappingProxyType(self._jobs.blocked)
+        return self._blocked
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
         """Queued attempts by id, in order of entry."""
-        return MappingProxyType(self._jobs.queue)
+        return self._queue
 
     @property
     def running(self) -> Mapping[str, Running]:
         """Running attempts by id, in order of start. They include attempts being stopped."""
-        return MappingProxyType(self._jobs.running)
+        return self._running
 
     @property
     def stopping(self) -> Mapping[str, object]:

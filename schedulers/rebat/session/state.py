@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from operator import le
 from typing import Any
 
 import msgspec
@@ -343,6 +344,7 @@ class State:
         """Create the tables of a machine."""
         self.jobs = Lifecycle()
         self.job_ids: list[str] = []
+        self._lengths: tuple[int, ...] = (0, 0, 0, 0, 0)
         self.nodes = Nodes(n_nodes, uptime_us)
         dialect = self.options.dialect
         parameters = tables.Numbers(
@@ -372,19 +374,29 @@ class State:
         n.n_out = n.n_calls = 0
         more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
         attempts = n.n_attempts + more
-        for name, needed in (
+        intervals = n.n_nodes_used + 2 * (self.nodes.n_nodes + more)
+        needed = more, attempts, len(self.job_ids) + n_events, n.n_holds + more, intervals
+        if all(map(le, needed, self._lengths)):
+            return
+        for name, length in (
             ("attempts", attempts),
             ("lists", attempts),
-            ("jobs", len(self.job_ids) + n_events),
-            ("out", 2 * more + len(self.jobs.queue)),
-            ("hold_records", n.n_holds + more),
+            ("jobs", needed[2]),
+            ("out", 2 * more + needed[2]),
+            ("hold_records", needed[3]),
             *((name, more) for name in ("kills", "stops", "waits", "calls")),
         ):
-            lengthen(getattr(rows, name), KINDS[name], needed)
-        needed = n.n_nodes_used + 2 * (self.nodes.n_nodes + more)
-        if needed > len(rows.nodes):
-            nodes = larger(rows.nodes, needed, 0)
+            lengthen(getattr(rows, name), KINDS[name], length)
+        if intervals > len(rows.nodes):
+            nodes = larger(rows.nodes, intervals, 0)
             self.show(self.room._replace(state=rows._replace(nodes=nodes)))
+        self._lengths = (
+            min(len(rows.kills), len(rows.stops), len(rows.waits), len(rows.calls)),
+            min(len(rows.attempts), len(rows.lists)),
+            len(rows.jobs),
+            len(rows.hold_records),
+            len(self.rows.nodes),
+        )
 
     def next_serial(self) -> int:
         """Return the serial number of the attempt that enters the queue: its row plus 1."""
