@@ -13,7 +13,6 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Dialect, SessionOptions
 from rebat.core.units import to_us
-from rebat.kernels import pool
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
 from rebat.session.state import BrokenInvariant
@@ -295,20 +294,6 @@ def test_what_is_stopped_in_the_message_of_its_start_is_killed_after_it() -> Non
     again = say(session, 0, completed("1", 0, "0-1", "COMPLETED_KILLED"), killed(0, "1"))
     assert kinds(again) == ["RegisterProfile", "RegisterJob"]
     assert [*session.queue] == ["w0!1#1"]
-
-
-@pytest.mark.parametrize("policy", ["baseline", "easy", "greedy", "r-list-1", "r-list-q"])
-@pytest.mark.parametrize("placement", ["any", "named"])
-def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placement) -> None:
-    """For a while, another owner holds nodes that are free in the plan."""
-    session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
-    rows, others = session._state.rows, NodeSet.parse("0-3").intervals
-    rows.n.n_free -= pool.take(rows.owner, rows.down, rows.free, others, 99) + 5
-    events = submitted("1", at=to_us(1)), submitted("2", at=to_us(1))
-    assert session.handle(e.Message(to_us(1), events)).decisions == ()
-    assert len(session.ledger.refusals) >= 2
-    rows.n.n_free += pool.release(rows.owner, rows.down, rows.free, others, False)
-    assert {d.job_id for d in say(session, 2, tick(2))} == {"w0!1", "w0!2"}
 
 
 @pytest.mark.parametrize("policy", sorted(PRESETS.keys() - {"priorities"}))  # needs all nodes

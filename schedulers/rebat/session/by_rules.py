@@ -37,6 +37,8 @@ class ByRules:
         self._state, self._transactions = state, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None
+        self._begun: list[int] = []
+        """The attempts that the last plan started, in queue order."""
 
     def _begin(self, point: Point) -> None:
         """Set the parameters of the plan before the first plan."""
@@ -84,6 +86,7 @@ class ByRules:
         )  # fmt: skip
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         n.n_entered = n.n_left = n.n_new_holds = 0
+        self._begun = [row.subject for row in rows.out[: n.n_out] if row.kind == codes.START]
         for row in rows.out[: n.n_out]:
             attempt = jobs.queue[jobs.names[row.subject]]
             if row.kind == codes.REJECT:
@@ -112,10 +115,20 @@ class ByRules:
         return f"requires {counted(attempt.n_nodes, 'node')}, but the maximum is {most}"
 
     def planned(self) -> PlannedStarts:
-        """Return the planned starts of the queued attempts."""
-        room, n = self._state.room, self._state.rows.parts[0].n_queued
-        start = room.start[0, :n].copy()
-        start[start >= NEVER] = NO_START
-        return PlannedStarts(
-            room.queue[0, :n] + 1, room.size[0, :n].copy(), room.duration[0, :n].copy(), start
+        """Return the planned starts of the queue before the starts of the last plan."""
+        room, rows = self._state.room, self._state.rows
+        n, begun = rows.parts[0].n_queued, self._begun
+        is_queued = np.ones(n + len(begun), dtype=np.bool_)
+        is_queued[room.positions[: len(begun)]] = False
+        table = np.zeros((4, n + len(begun)), dtype=np.int64)
+        queued = room.queue[0, :n] + 1, room.size[0, :n], room.duration[0, :n], room.start[0, :n]
+        table[:, is_queued] = queued
+        table[3, table[3] >= NEVER] = NO_START
+        started = [rows.attempts[a] for a in begun]
+        table[:, ~is_queued] = (
+            [a + 1 for a in begun],
+            [rows.jobs[row.job].size for row in started],
+            [row.held_until - row.start for row in started],
+            [row.start for row in started],
         )
+        return PlannedStarts(*map(np.ascontiguousarray, table))
