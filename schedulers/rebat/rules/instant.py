@@ -132,12 +132,11 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
 @rule
 def begin_reaction(state: Any, extended: Any, n_hit: int, now: int) -> None:
     """Cancel the scheduled stops of the attempts that failures hit."""
-    n, hit, n_cancelled, caused = state.n, state.hits, 0, False
+    n, hit, n_cancelled = state.n, state.hits, 0
     for i in range(n_hit):
         hit[i].cancelled, hit[i].is_killed = -1, 0
-        caused |= state.attempts[hit[i].attempt].failure > 0
     if extended is not None and n_hit and n.n_stops:
-        n_cancelled = call_off_hit(state, n_hit, caused, now)
+        n_cancelled = call_off_hit(state, n_hit, now)
     if n_hit and (n_cancelled < n_hit or not n.hit_as_victim):
         state.lists[n.n_hits].hit_at, state.lists[n.n_hits].free_at_hit = now, n.n_free
         n.n_hits += 1

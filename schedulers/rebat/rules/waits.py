@@ -393,24 +393,11 @@ def call_off(state: Any, s: int, why: int, later: bool, now: int) -> None:
 
 
 @rule
-def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
-    """Cancel the scheduled stops of attempts that failures hit, and return their number.
-
-    If the cause of a failure is known, stops are cancelled in the order of the failures, and no
-    wait is left for the second pass.
-    """
-    hit = state.hits
-    stops = state.stops
-    parameters = state.n
-    n_cancelled = 0
+def call_off_hit(state: Any, n_hit: int, now: int) -> int:
+    """Cancel the scheduled stops of attempts that failures hit, and return their number."""
+    hit, stops, parameters, n_cancelled = state.hits, state.stops, state.n, 0
     for i in range(n_hit):
         hit[i].cancelled = -1
-    for i in range(n_hit if caused else 0):
-        s = stop_of(state, hit[i].attempt)
-        if s >= 0:
-            hit[i].cancelled = stops[s].decided
-            n_cancelled += 1
-            call_off(state, s, codes.VICTIM_HIT, False, now)
     s = 0
     while s < state.n.n_stops:
         which = -1

@@ -739,7 +739,10 @@ class Transactions:
             return [], {}
         jobs, later = self.jobs, self.state.options.dialect.two_passes
         stages = self._stages or self.registry.has_light
-        if not stages and not any(failure.cause for failure in hit.values()):
+        if not stages:
+            now_us = self.state.now_us
+            causes = {name: failure.cause for name, failure in hit.items() if failure.cause}
+            self.hanging |= {name: Hang(cause, now_us, {}) for name, cause in causes.items()}
             running = [jobs.running[name] for name in hit]
             scheduled = [name for name in jobs.scheduled if name in hit]
             return running, {name: self.call_off(name, "hit", later) for name in scheduled}
