@@ -10,6 +10,7 @@ There are three differences from the embedded driver:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -35,6 +36,7 @@ from rebat.core.dependencies import (
 )
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.jobs import batsim_number, delay_us, duration_us
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.traits import Traits, shape_of, traits_of
@@ -42,6 +44,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
+from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.simulate import (
     PATTERN,
@@ -50,7 +53,8 @@ from rebat.drive.simulate import (
     parameters_of,
     with_periods_as_forwarded,
 )
-from rebat.models.checkpoint import checkpointing_of, derived_checkpointing
+from rebat.drive.told import Told
+from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.speedup import speedup_of
 from rebat.policies.partitions import Partition
 from rebat.policies.point import Point
@@ -66,6 +70,7 @@ from rebat.rules.instant import (
     submit,
 )
 from rebat.rules.waits import remove_row, second_pass
+from rebat.session.ledger import Ledger
 from rebat.session.registry import LEAST_DELAY_S, first_attempt
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
@@ -130,6 +135,15 @@ class Wire:
             self._forgotten = n.n_records, n.n_given_up
         return reply
 
+    @property
+    def ledger(self) -> Ledger:
+        """Records of the simulation."""
+        room = self.machine.restore(tables.finished(self.room))
+        source = Told(self)
+        ledger = ledger_of(source, Rows(source, room), room)
+        ledger.node_events, ledger.refusals = self.node_events, self.refusals
+        return ledger
+
     def validate(self) -> None:
         """Check the invariants that hold after every message."""
         check_tables(self.room, self.names)
@@ -177,6 +191,10 @@ class Wire:
         self._like_resubmissions: dict[str, str] = {}
         self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
         self.refusals: list[tuple[int, str, str]] = []
+        self.node_events = NodeEvents()
+        self.kinds: list[Checkpointing | None] = []  # of profiles, by row
+        self.states: dict[int, str] = {}  # Batsim's states of attempts
+        self.hits: dict[int, tuple[int, int]] = {}  # time and cause of failures of attempts
         self.rows: dict[str, int] = {}  # attempts by id
         self.registered: set[str] = set()
         self.block_rows: dict[str, int] = {}  # blocks by id of the job
@@ -379,6 +397,7 @@ class Wire:
             sizes["size"] = size
             profile = with_periods_as_forwarded(sizes, profile)[1]
         row = len(self.state.profiles)
+        self.kinds.append(checkpoints)
         self.state.profiles.append(tables.Profile(*profile[0].item()))
         self.profile_rows[key] = row, error if self.parameters.predict == codes.ACTUAL else None
         return self.profile_rows[key]
@@ -404,10 +423,14 @@ class Wire:
         if a < 0 or state.attempts[a].start < 0 or state.attempts[a].end >= 0:
             raise InputError("completed, but was not started", f"job {event.job_id}")
         i = self._kill_of(a)
+        self.states[a] = sys.intern(event.state)
         if i >= 0 and event.state == "COMPLETED_KILLED":
             end_killed(state, i, event.at_us)
         else:
             end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
+            if a in self.hits:  # it was faster than its kill: work after the failure is lost
+                row = state.attempts[a]
+                row.useful = max(0, self.hits[a][0] - row.start - row.recovery)
 
     def _kill_of(self, a: int) -> int:
         """Return the row of the kill of an attempt that is not acknowledged, or -1."""
@@ -440,6 +463,7 @@ class Wire:
         for node, number in zip(nodes, numbers, strict=True):
             if bool(self.state.down[number]) != up:
                 raise InputError(f"node {node} is already {'up' if up else 'down'}")
+        self.node_events.append((event.at_us, up, event.nodes))
         code = self.causes.setdefault(cause, len(self.causes))
         change_nodes(self.state, self.room, self.extended, numbers, up, code, self.now_us)
 
@@ -483,6 +507,7 @@ class Wire:
                 )
             elif what == codes.KILLS:
                 self._check_again(subject, row.up_to)
+                self._note_hits(subject, row.up_to)
                 killed = [state.kills[k].attempt for k in range(subject, row.up_to)]
                 self.sent |= dict.fromkeys(killed, now)
                 out.append(d.KillJobs(at_us=now, job_ids=tuple(self.names[a] for a in killed)))
@@ -494,9 +519,10 @@ class Wire:
                 self._refuse(subject, row.up_to - 1)
             else:
                 out.append(self._call(subject, now))
-        for a, error in self._unknown_runs.items():
-            if state.attempts[a].predicted:
-                raise self._unknown_run(a, error)
+        planned = [a for a in self._unknown_runs if state.attempts[a].predicted]
+        if planned:
+            a = min(planned, key=lambda a: (state.jobs[state.attempts[a].job].part, a))
+            raise self._unknown_run(a, self._unknown_runs[a])
         n.n_calls = 0  # the heap of calls belongs to the embedded driver
         if n.n_stops and not n.n_kills:
             stops = {state.stops[s].at for s in range(n.n_stops)}
@@ -544,6 +570,13 @@ class Wire:
                     f"job {self.names[row.attempt]}",
                     "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
                 )
+
+    def _note_hits(self, first: int, last: int) -> None:
+        """Note the failures of the attempts that are killed, if the cause of any is known."""
+        attempts = self.state.attempts
+        hit = [row.attempt for row in self.state.kills[first:last] if row.cause != codes.STOLEN]
+        if any(attempts[a].failure for a in hit):
+            self.hits |= {a: (self.now_us, attempts[a].failure) for a in hit}
 
     def _refuse(self, victim: int, waiting: int) -> None:
         """Record that a victim cannot be stopped, and that another job cannot wait for it."""
