@@ -11,6 +11,7 @@ from rebat.drive.wire import Wire
 from rebat.policies.presets import preset
 from rebat.session.state import BrokenInvariant
 from tests.drive.test_both_ways import agreement
+from tests.support.recordings import folder_of, replay
 
 
 def test_random_conversations_are_equal() -> None:
@@ -18,6 +19,31 @@ def test_random_conversations_are_equal() -> None:
     compared = agreement("tests.support.shadow", "200", "300000", "all")
     assert "200 cases" in compared and "'complete'" in compared
     assert "error of both" in compared and "different" not in compared
+
+
+def test_random_conversations_have_equal_bytes() -> None:
+    """``python -m tests.support.same_bytes 1000`` compares more of them."""
+    compared = agreement("tests.support.same_bytes", "40", "300000")
+    for protocol in (4, 5):
+        assert f"Batsim {protocol}: 40 runs with equal bytes" in compared
+
+
+RECORDED = [
+    ("conservative_bf_250", "batsched-conservative"),
+    ("easy_bf_250", "batsched-easy"),
+    ("generic_events", "sfsj"),
+    *(
+        (f"ties_{number}_{policy}", policy)
+        for number in (701, 703, 704, 706, 707, 709)
+        for policy in ("sfsj", "h322")
+    ),
+]
+
+
+@pytest.mark.parametrize(("recording", "policy"), RECORDED)
+def test_conversations_recorded_with_batsim_are_equal(recording: str, policy: str) -> None:
+    path, chosen = folder_of(recording) / f"{recording}.jsonl", preset(policy)
+    assert not [*replay(path, lambda _: Wire(chosen.point, chosen.session))]
 
 
 def begun() -> Wire:
