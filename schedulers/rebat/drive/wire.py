@@ -142,7 +142,22 @@ class Wire:
         source = Told(self)
         ledger = ledger_of(source, Rows(source, room), room)
         ledger.node_events, ledger.refusals = self.node_events, self.refusals
+        ledger.interrupted = self.interrupted
         return ledger
+
+    @property
+    def queue(self) -> list[str]:
+        """Ids of the queued attempts."""
+        state, queues = self.state, zip(self.room.queue, self.state.parts, strict=True)
+        rows = [int(a) for queue, part in queues for a in queue[: part.n_queued]]
+        rows += [row.entered for row in state.lists[: state.n.n_entered]]
+        return [self.names[a] for a in rows]
+
+    def nodes_of(self, attempt_id: str) -> NodeSet | None:
+        """Return the nodes of a running attempt, or None if it does not run."""
+        a = self.rows.get(attempt_id, -1)
+        row = self.state.attempts[a]
+        return self._nodes_of(a) if a >= 0 and row.start >= 0 and row.end < 0 else None
 
     def validate(self) -> None:
         """Check the invariants that hold after every message."""
@@ -190,6 +205,7 @@ class Wire:
         self._forgotten = 0, 0  # records, and jobs given up, that the session knew before
         self._like_resubmissions: dict[str, str] = {}
         self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
+        self.interrupted: dict[str, int] = {}
         self.refusals: list[tuple[int, str, str]] = []
         self.node_events = NodeEvents()
         self.kinds: list[Checkpointing | None] = []  # of profiles, by row
@@ -254,6 +270,8 @@ class Wire:
             if content.get("type", "delay") == "delay":
                 shape_of(event.job)
             traits = traits_of(event.job)
+            if traits.eternal:
+                raise InputError("is eternal", expected="a job with an end")
             if self.machine.partitions:
                 self.partitions.append(
                     self.machine.partition_for(traits, job.n_nodes, job.walltime_us)
@@ -377,6 +395,9 @@ class Wire:
             return self.profile_rows[key]
         checkpoints, error = checkpointing_of(content), None
         speedup_of(content)
+        if checkpoints and (checkpoints.light or checkpoints.never):
+            problem = "its profile has checkpoints in several tiers, or none in its period"
+            raise InputError(problem, expected="profiles that are known at the beginning")
         if content.get("type", "delay") != "delay":
             checkpoints = None  # only delays can be shortened; other jobs lose all work
         elif checkpoints is None:
@@ -426,6 +447,9 @@ class Wire:
         self.states[a] = sys.intern(event.state)
         if i >= 0 and event.state == "COMPLETED_KILLED":
             end_killed(state, i, event.at_us)
+            if state.attempts[a].cause == codes.NODE_FAILURE:
+                job_id = self.jobs[state.attempts[a].job][0]
+                self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
         else:
             end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
             if a in self.hits:  # it was faster than its kill: work after the failure is lost

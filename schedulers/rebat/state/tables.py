@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -620,8 +620,11 @@ def grown(room: Room, larger: Room) -> Room:
     """Return the larger arrays, with the contents of the others."""
     for old, new in ((room.state, larger.state), (room[1:], larger[1:])):
         for source, target in zip(old, new, strict=True):
-            if isinstance(source, np.record | Numbers):
-                for name in (field.name for field in fields(Numbers)):
+            if isinstance(source, np.record):
+                for name in Numbers.__slots__:
+                    target[name] = source[name]  # a record has methods with such names
+            elif isinstance(source, Numbers):
+                for name in Numbers.__slots__:
                     setattr(target, name, getattr(source, name))
             elif isinstance(source, list):
                 if source and isinstance(source[0], list):
