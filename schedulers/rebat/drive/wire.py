@@ -69,6 +69,7 @@ from rebat.rules.instant import (
     is_due,
     submit,
 )
+from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
 from rebat.session.ledger import Ledger
 from rebat.session.registry import LEAST_DELAY_S, first_attempt
@@ -234,14 +235,17 @@ class Wire:
         """Let the tables grow, so that an instant fits."""
         changes = [each for each in events if isinstance(each, e.NodesFailed | e.NodesRejuvenated)]
         n_changed = sum(each.nodes.size for each in changes)
-        self.room = with_rows(self.room, len(events), len(changes), n_changed)
+        if not instant_fits(self.state, len(events), len(changes), n_changed):
+            self.room = with_rows(self.room, len(events), len(changes), n_changed)
+            self.state = self.room.state
         self._make_room_to_plan(len(events) + self.state.n.n_kills + self.state.n.n_waits)
 
     def _make_room_to_plan(self, n_more: int = 0) -> None:
         """Let the arrays grow, so that the next plan fits."""
-        self.room = with_plans(self.room, n_more)
-        self.state = self.room.state
-        self.table = with_spaces(self.room, self.table, n_more)
+        if not plan_fits(self.state, self.room, self.table, n_more):
+            self.room = with_plans(self.room, n_more)
+            self.state = self.room.state
+            self.table = with_spaces(self.room, self.table, n_more)
 
     # ---- events to rows
 
