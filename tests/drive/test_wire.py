@@ -7,10 +7,16 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
+from rebat.drive.responder import Responder
+from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
+from rebat.engine.engine import EngineOptions
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
+from rebat.session.session import Session
 from rebat.session.state import BrokenInvariant
 from tests.drive.test_both_ways import agreement
+from tests.support.both_ways import Case, check_same
 from tests.support.recordings import folder_of, replay
 
 
@@ -26,6 +32,34 @@ def test_random_conversations_have_equal_bytes() -> None:
     compared = agreement("tests.support.same_bytes", "40", "300000")
     for protocol in (4, 5):
         assert f"Batsim {protocol}: 40 runs with equal bytes" in compared
+
+
+def test_runs_on_the_engine_are_equal() -> None:
+    """Options of the engine need messages. The rules answer them, or the session (reference)."""
+    options = EngineOptions(acknowledge_dynamic_jobs=True, split_instants=True)
+    for seed in range(400_000, 400_012):
+        case = Case(seed)
+        results = [
+            simulate(
+                case.workload, preset(case.policy), n_nodes=case.n_nodes, how=how,
+                machine_events=Events(case.events).all, max_attempts=case.max_attempts,
+                engine_options=options,
+            )
+            for how in ("auto", "reference")
+        ]  # fmt: skip
+        check_same(*results)
+
+
+def test_the_session_answers_what_the_rules_do_not_cover() -> None:
+    """For example checkpoints in several tiers, which only the first message shows."""
+    chosen = preset("baseline")
+    light = {"type": "delay", "delay": 5, "checkpoint_period": 2, "light_period": 1}
+    for profiles, answers in (({}, Wire), ({"w0": {"x": light}}, Session)):
+        responder = Responder(chosen, chosen.session)
+        began = e.SimulationBegan(at_us=0, n_nodes=4, config={}, profiles=profiles, workloads={})
+        responder.handle(e.Message(0, (began,)))
+        assert isinstance(responder._made, answers)
+        assert responder.began and responder.n_running == responder.n_waiting == 0
 
 
 RECORDED = [
