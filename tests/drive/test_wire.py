@@ -7,10 +7,17 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
+from rebat.drive.responder import Responder
+from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
+from rebat.engine.engine import EngineOptions
 from rebat.policies.presets import preset
+from rebat.runs.single import simulate
+from rebat.session.session import Session
 from rebat.session.state import BrokenInvariant
 from tests.drive.test_both_ways import agreement
+from tests.support.both_ways import Case, check_same
+from tests.support.recordings import folder_of, replay
 
 
 def test_random_conversations_are_equal() -> None:
@@ -18,6 +25,59 @@ def test_random_conversations_are_equal() -> None:
     compared = agreement("tests.support.shadow", "200", "300000", "all")
     assert "200 cases" in compared and "'complete'" in compared
     assert "error of both" in compared and "different" not in compared
+
+
+def test_random_conversations_have_equal_bytes() -> None:
+    """``python -m tests.support.same_bytes 1000`` compares more of them."""
+    compared = agreement("tests.support.same_bytes", "40", "300000")
+    for protocol in (4, 5):
+        assert f"Batsim {protocol}: 40 runs with equal bytes" in compared
+
+
+def test_runs_on_the_engine_are_equal() -> None:
+    """Options of the engine need messages. The rules answer them, or the session (reference)."""
+    options = EngineOptions(acknowledge_dynamic_jobs=True, split_instants=True)
+    for seed in range(400_000, 400_012):
+        case = Case(seed)
+        results = [
+            simulate(
+                case.workload, preset(case.policy), n_nodes=case.n_nodes, how=how,
+                machine_events=Events(case.events).all, max_attempts=case.max_attempts,
+                engine_options=options,
+            )
+            for how in ("auto", "reference")
+        ]  # fmt: skip
+        check_same(*results)
+
+
+def test_the_session_answers_what_the_rules_do_not_cover() -> None:
+    """For example checkpoints in several tiers, which only the first message shows."""
+    chosen = preset("baseline")
+    light = {"type": "delay", "delay": 5, "checkpoint_period": 2, "light_period": 1}
+    for profiles, answers in (({}, Wire), ({"w0": {"x": light}}, Session)):
+        responder = Responder(chosen, chosen.session)
+        began = e.SimulationBegan(at_us=0, n_nodes=4, config={}, profiles=profiles, workloads={})
+        responder.handle(e.Message(0, (began,)))
+        assert isinstance(responder._made, answers)
+        assert responder.began and responder.n_running == responder.n_waiting == 0
+
+
+RECORDED = [
+    ("conservative_bf_250", "batsched-conservative"),
+    ("easy_bf_250", "batsched-easy"),
+    ("generic_events", "sfsj"),
+    *(
+        (f"ties_{number}_{policy}", policy)
+        for number in (701, 703, 704, 706, 707, 709)
+        for policy in ("sfsj", "h322")
+    ),
+]
+
+
+@pytest.mark.parametrize(("recording", "policy"), RECORDED)
+def test_conversations_recorded_with_batsim_are_equal(recording: str, policy: str) -> None:
+    path, chosen = folder_of(recording) / f"{recording}.jsonl", preset(policy)
+    assert not [*replay(path, lambda _: Wire(chosen.point, chosen.session))]
 
 
 def begun() -> Wire:

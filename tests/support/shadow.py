@@ -9,6 +9,7 @@ split failures, late acknowledgements. Some workloads, options and messages have
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import sys
@@ -29,9 +30,10 @@ from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
+from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 from rebat.wire.instants import WholeInstants
-from tests.support.both_ways import Case, with_tiny_tables
+from tests.support.both_ways import LEDGER, Case, with_tiny_tables
 from tests.support.parted import PartedCase
 
 BRIEF = ("baseline", "easy", "greedy", "sfsj", "baseline:react=stealing", "easy:react=stealing",
@@ -334,12 +336,30 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
         kindness = "stuck: " + str(error).split(" s: ")[-1].split("(")[0][:60]
         if shadow.counts["errors"]:
             kindness = f"error of both: {kind_of(error)}"
+    if not (kindness.startswith(("error", "not covered")) or fault_of_session(shadow.counts)):
+        check_ledgers(shadow.wire.ledger, shadow.session.ledger)
+        totals["ledgers"] += 1
     totals += shadow.counts
     totals["messages"] += shadow.messages
     totals["messages at the time of the one before"] += shadow.split
     if shadow.counts["KillJobs"]:
         totals["runs with kills"] += 1
     return kindness
+
+
+def fault_of_session(counts: Counter[str]) -> bool:
+    """Return whether the session ended with an error that the other driver does not have."""
+    return bool(counts["the session refuses its own policy"] or counts["impossible messages"])
+
+
+def check_ledgers(ours: Ledger, expected: Ledger) -> None:
+    """Check that two ledgers are equal."""
+    for one, other in itertools.zip_longest(ours.attempts, expected.attempts):
+        assert one == other, f"attempt\n  session: {other}\n  wire:    {one}"
+    for name in LEDGER:
+        one, other = getattr(ours, name), getattr(expected, name)
+        assert one == other, f"{name}\n  session: {other}\n  wire:    {one}"
+    assert [*ours.interrupted] == [*expected.interrupted]
 
 
 def main(count: int, first: int = 0, kind: str = "brief", go_on: str = "") -> None:

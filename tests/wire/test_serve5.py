@@ -166,7 +166,7 @@ def test_a_failure_before_the_repair_of_its_instant_is_not_an_error() -> None:
     talk = begun()
     say(talk, 1.0, external("unavailable", "1-2"))
     say(talk, 2.0, external("unavailable", "2"), external("available", "1-2"))
-    assert [node for node in range(4) if talk.session.view.machine.down[node]] == [2]
+    assert [node for node in range(4) if talk.session.down[node]] == [2]
     with pytest.raises(InputError, match="message 5 of the peer: node 2 is already down"):
         say(talk, 3.0, external("unavailable", "2"))
 

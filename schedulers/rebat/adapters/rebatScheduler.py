@@ -64,13 +64,12 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
 
     def onJobCompletion(self, job: Any) -> None:
         # if Batsim acknowledges the registration of a job late, pybatsim loses its allocation
-        running = self._session.running.get(job.id)
         self._add(
             e.JobCompleted,
             job_id=job.id,
             state=job.job_state.name,
             return_code=job.return_code or 0,
-            nodes=running.nodes if running else NodeSet.of(()),
+            nodes=self._session.nodes_of(job.id) or NodeSet.of(()),
         )
 
     def onJobsKilled(self, jobs: list[Any]) -> None:

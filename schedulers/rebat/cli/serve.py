@@ -23,8 +23,8 @@ from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.api.result import Result
+    from rebat.drive.responder import Responder
     from rebat.session.ledger import Ledger
-    from rebat.session.session import Session
     from rebat.wire.conversation import Conversation
     from rebat.wire.recording import Checked
 
@@ -162,7 +162,7 @@ def _serve_one(
     timeout: float,
     patience: float,
     record: Path | None,
-) -> Session:
+) -> Responder:
     """Schedule one simulation until it ends."""
     from rebat.wire.recording import Recorder
     from rebat.wire.zmq_link import PeerGone
@@ -226,7 +226,7 @@ def _conversation(
     from rebat.runs.staging import on_machine_of
     from rebat.wire.conversation import Conversation, session_for
 
-    def make(config: str) -> Session:
+    def make(config: str) -> Responder:
         where = "Batsim's --sched-cfg"
         if conversation.protocol == 5:
             where = "the text after Batsim's -s"
@@ -241,7 +241,7 @@ def _conversation(
     return conversation
 
 
-def _write(policies: tuple[str, ...], sessions: list[Session], folder: Path) -> Result:
+def _write(policies: tuple[str, ...], sessions: list[Responder], folder: Path) -> Result:
     """Write the results of all sessions, the comparison and its page."""
     from rebat.api.served import served
 
@@ -269,7 +269,7 @@ def _warn_of_missing_flags(conversation: Conversation, probes: bool) -> None:
         )
 
 
-def _report(session: Session, spans: list[float], n_probes: int) -> None:
+def _report(session: Responder, spans: list[float], n_probes: int) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
@@ -296,9 +296,9 @@ class Refusals:
     def __init__(self) -> None:
         self._printed = 0
 
-    def print_new(self, session: Session | None) -> None:
+    def print_new(self, session: Responder | None) -> None:
         """Print the proposals refused since the last call, at most ``MOST`` in total."""
-        refusals = session.ledger.refusals if session else []
+        refusals = session.refusals if session else []
         for at_us, attempt, reason in refusals[self._printed : self.MOST]:
             log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
         if self._printed < self.MOST < len(refusals):
@@ -321,7 +321,7 @@ def launch_commands(address: str, protocol: int | None) -> list[str]:
     return [commands[4], f"or, with Batsim 5: {commands[5]}"]
 
 
-def warn_of_other_machines(session: Session | None) -> None:
+def warn_of_other_machines(session: Responder | None) -> None:
     """Warn if a workload is for another number of hosts than the platform of Batsim."""
     from rebat.wire.conversation import other_machines
 
@@ -329,9 +329,9 @@ def warn_of_other_machines(session: Session | None) -> None:
         log(f"warning: {text}")
 
 
-def warn_of_missing_jobs(session: Session) -> None:
+def warn_of_missing_jobs(session: Responder) -> None:
     """Warn if the simulation ended without a job, or before all jobs had ended."""
-    waiting, running = len(session.queue), len(session.running)
+    waiting, running = len([*session.queue]), session.n_running
     if waiting or running:
         log(
             f"warning: the simulation ended while {counted(running, 'job')} ran and {waiting} waited"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a run of the compiled loop, in the tables of the session and the engine."""
+"""The records of a run, in the tables of the ledger and the engine."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ from rebat.state import codes, tables
 if TYPE_CHECKING:
     from rebat.drive.parts import LoopMachine
     from rebat.drive.simulate import Events, OnProgress, Submissions
+    from rebat.policies.partitions import Partition
 
 Ints = npt.NDArray[np.int64]
 
@@ -57,6 +58,97 @@ class Outcome(msgspec.Struct):
     dead_us: int = 0
 
 
+class Source(Protocol):
+    """What is known about the jobs of a run in addition to its tables.
+
+    Attributes
+    ----------
+    ids : Texts
+        Ids without the names of workloads.
+    order : int64 array, shape (n,)
+        Positions of the jobs in ``ids``, in the order of their submission.
+    table : array of Job
+    workload_of, workloads : int64 array or int, dict
+        Codes of the workloads, and the code of each name.
+    kinds, kind_of : list of Checkpointing or None, int64 array
+        Checkpoints, and the position of those of each job.
+    causes : list of str
+        Names of the causes of failures.
+    machine : LoopMachine
+    """
+
+    ids: Texts
+    order: Ints
+    table: Any
+    workload_of: Any
+    workloads: dict[Any, int]
+    kinds: list[Checkpointing | None]
+    kind_of: Ints
+    causes: list[str]
+    machine: LoopMachine
+
+    def job_id(self, j: int) -> str:
+        """Return the complete id of a job."""
+
+    def blocking(self, block: int) -> str:
+        """Return the id of the job of a row of `Block`, without the name of the workload."""
+
+    def partition_of(self, j: int) -> Partition | None:
+        """Return the partition of a job, if the machine has any."""
+
+    def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
+        """Return the codes of the profiles of attempts, and the code of each name."""
+
+    def states(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
+        """Return the codes of Batsim's states of attempts, and the code of each state."""
+
+    def failures(self, rows: Rows) -> tuple[Ints, Any]:
+        """Return the codes of the causes of failures, and how long the attempts hung (us)."""
+
+
+class Known:
+    """The jobs of a run of the embedded driver (see `Source`)."""
+
+    workload_of, workloads = 0, {"w0": 0}
+
+    def __init__(
+        self, jobs: Submissions, events: Events, machine: LoopMachine, places: Ints | None
+    ) -> None:
+        self._jobs, self._places, self.machine = jobs, places, machine
+        self.ids, self.order, self.table = jobs.ids, jobs.order, jobs.table
+        self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
+        self.causes = events.causes
+
+    def job_id(self, j: int) -> str:
+        return f"w0!{self.ids[int(self.order[j])]}"
+
+    def blocking(self, block: int) -> str:
+        return self.ids[int(self.order[block])]
+
+    def partition_of(self, j: int) -> Partition | None:
+        return None if self._places is None else self.machine.partitions[self._places[j]]
+
+    def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
+        jobs, again = self._jobs, rows.again
+        profiles = jobs.profiles[rows.job].astype(np.int64)
+        values: dict[Any, int] = {name: code for code, name in enumerate(jobs.profile_names)}
+        of_jobs = [jobs.profile_names[code] for code in profiles[again].tolist()]
+        profiles[again] = coded(values, map(attempt_profile, rows.names, of_jobs))
+        return profiles, values
+
+    def states(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
+        return states_of(rows.cause)
+
+    def failures(self, rows: Rows) -> tuple[Ints, Any]:
+        return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0
+
+
+def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
+    """Return the codes of Batsim's usual states for causes, and the code of each state."""
+    states, values = _coded([state for _, state in CAUSES])
+    return states[causes], values
+
+
 def outcome_of(
     jobs: Submissions,
     events: Events,
@@ -65,122 +157,126 @@ def outcome_of(
     room: tables.Room,
     on_progress: OnProgress | None,
 ) -> Outcome:
-    """Return the records of a run of the loop."""
-    rows = _Rows(jobs, events, room)
-    ledger = Ledger(attempts=rows.attempts())
-    _note_events(ledger, jobs, events, room)
-    place = jobs.order[rows.job]
-    for row in np.flatnonzero(rows.rejected).tolist():
-        problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
-        if rows.cause[row] == codes.DEPENDENCY:
-            block = room.state.jobs["block"][rows.job[row]] - 1
-            condition = room.state.conditions[room.state.blocks["why_never"][block]]
-            other = int(jobs.order[condition["block"]])
-            needed = f"{[*KINDS][condition['kind']]}:{jobs.ids[other]}"
-            problem = f"its dependency {needed} can never hold"
-        if not problem:
-            j = int(rows.job[row])
-            partition = None if places is None else machine.partitions[places[j]]
-            size, wall_us = int(jobs.table["size"][j]), int(jobs.table["wall"][j])
-            problem = machine.why_rejected(partition, size, wall_us)
-        name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
-        ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
-    interrupted = jobs.ids.take(place[rows.cause == codes.NODE_FAILURE])
-    ledger.interrupted = dict(Counter(f"w0!{name}" for name in interrupted))
+    """Return the records of a run of the embedded driver."""
+    source, n = Known(jobs, events, machine, places), room.state.n
+    rows = Rows(source, room)
+    ledger = ledger_of(source, rows, room)
+    ledger.node_events = events.happened(None if events.are_file else n.n_lines)
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
     return Outcome(ledger, rows.ended())
 
 
-class _Rows:
+def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
+    """Return the ledger of a run, without the events of nodes and refusals."""
+    ledger, state = Ledger(attempts=rows.attempts()), room.state
+    n, lists = state.n, state.lists
+    for row in np.flatnonzero(rows.rejected).tolist():
+        j, number = int(rows.job[row]), int(rows.number[row])
+        problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
+        if rows.cause[row] == codes.DEPENDENCY:
+            condition = state.conditions[state.blocks["why_never"][state.jobs["block"][j] - 1]]
+            needed = f"{[*KINDS][condition['kind']]}:{source.blocking(int(condition['block']))}"
+            problem = f"its dependency {needed} can never hold"
+        if not problem:
+            size, wall_us = int(source.table["size"][j]), int(source.table["wall"][j])
+            problem = source.machine.why_rejected(source.partition_of(j), size, wall_us)
+        name = source.job_id(j)
+        ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
+    interrupted = map(source.job_id, rows.job[rows.cause == codes.NODE_FAILURE].tolist())
+    ledger.interrupted = dict(Counter(interrupted))
+    ledger.given_up = [source.job_id(j) for j in lists["given_up"][: n.n_given_up].tolist()]
+    ledger.failures_that_hit = lists[["hit_at", "free_at_hit"]][: n.n_hits].tolist()
+    ledger.steals = lists["steal_at"][: n.n_steals].tolist()
+    off = lists[["off_at", "off_why"]][: n.n_steals_off]
+    ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
+    for j, since_us, until_us, first, k in state.hold_records.tolist():
+        held = NodeSet(state.nodes[first : first + k].astype(np.int64))
+        until = None if until_us < 0 else until_us
+        ledger.holds.append(Hold(source.job_id(j), held, since_us, until))
+    return ledger
+
+
+class Rows:
     """The attempts of a run in the order of their records, as columns."""
 
-    def __init__(self, jobs: Submissions, events: Events, room: tables.Room) -> None:
+    def __init__(self, source: Source, room: tables.Room) -> None:
         n = room.state.n
-        self._jobs = jobs
+        self._source = source
         self._table, self._rounded = room.state.attempts, n.six_digits
         self.records = room.state.lists["record"][: n.n_records]
-        self.job, self.number, self.cause = map(self._column, ("job", "number", "cause"))
-        self._queued_us, self.end_us = map(self._column, ("queued", "end"))
-        self._walltime_us = self._column("wall")
+        self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
+        self._queued_us, self.end_us = map(self.column, ("queued", "end"))
+        self._walltime_us = self.column("wall")
         never = (codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY)
         self.rejected = np.isin(self.cause, never)
-        self._again = np.flatnonzero(self.number > 0)
-        self._place = narrow(jobs.order[self.job])
+        self.again = np.flatnonzero(self.number > 0)
+        self._place = narrow(source.order[self.job])
         self._nodes = Ragged(
             room.state.nodes[: n.n_nodes_used],
-            np.where(self.rejected, 0, self._column("nodes_at")),
-            np.where(self.rejected, 0, self._column("n_nodes_at")),
+            np.where(self.rejected, 0, self.column("nodes_at")),
+            np.where(self.rejected, 0, self.column("n_nodes_at")),
         )
-        states, state_values = _coded([state for _, state in CAUSES])
-        self._names, profiles, profile_values = self._resubmissions()
+        ids = source.ids.take(self._place[self.again])
+        self.names = Texts.of(map(resubmission_id, ids, self.number[self.again].tolist()))
+        states, state_values = source.states(self)
+        profiles, profile_values = source.profiles(self)
+        shared = source.workload_of
         self._shared: dict[str, Any] = {
-            "n_nodes": narrow(jobs.table["size"][self.job]),
-            "start_us": self._column("start"),
+            "n_nodes": narrow(source.table["size"][self.job]),
+            "start_us": self.column("start"),
             "end_us": self.end_us,
-            "state": narrow(states[self.cause]),
+            "state": narrow(states),
             "profile": narrow(profiles),
-            "workload": 0,
+            "workload": shared if isinstance(shared, int) else shared[self.job],
         }
         self._values: dict[str, dict[Any, int]] = {
             "state": state_values,
             "profile": profile_values,
-            "workload": {"w0": 0},
-            "failure": {cause: code for code, cause in enumerate(events.causes)},
+            "workload": source.workloads,
+            "failure": {cause: code for code, cause in enumerate(source.causes)},
         }
 
-    def _column(self, name: str) -> Ints:
+    def column(self, name: str) -> Ints:
+        """Return a column of attempts."""
         return narrow(self._table[name][self.records])
-
-    def _resubmissions(self) -> tuple[Texts, Ints, dict[str, int]]:
-        """Return the names of resubmissions, and the profiles of all attempts with their names."""
-        jobs, again = self._jobs, self._again
-        ids, numbers = jobs.ids.take(self._place[again]), self.number[again].tolist()
-        names = Texts.of(map(resubmission_id, ids, numbers))
-        profiles = jobs.profiles[self.job].astype(np.int64)
-        values = {name: code for code, name in enumerate(jobs.profile_names)}
-        of_jobs = [jobs.profile_names[code] for code in profiles[again].tolist()]
-        profiles[again] = _extended(values, map(attempt_profile, names, of_jobs))
-        return names, profiles, values
 
     def _reasons(self) -> tuple[Ints, dict[str, int]]:
         """Return the codes of the reasons for stops, and the reasons."""
         chosen, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == codes.STOLEN
-        thieves = self._jobs.order[self._table["thief"][self.records[stolen]] - 1]
+        thieves = self._source.order[self._table["thief"][self.records[stolen]] - 1]
         reasons = {"": 0}
-        names = self._jobs.ids.take(thieves)
-        chosen[stolen] = _extended(reasons, (f"for {name}" for name in names))
+        names = self._source.ids.take(thieves)
+        chosen[stolen] = coded(reasons, (f"for {name}" for name in names))
         return chosen, reasons
 
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
-        table, original = self._jobs.table, np.flatnonzero(self._table["number"] == 0)
+        table, original = self._source.table, np.flatnonzero(self._table["number"] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
         serials[self._table["job"][original]] = original + 1
-        failures = np.where(self.cause == codes.NODE_FAILURE, self._column("failure"), 0)
+        failures, hung_us = self._source.failures(self)
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
-        checkpoints, checkpoint_values = _checkpoints(
-            self._jobs, self._table, self.records, self.job, self._again, self.rejected,
-            self._rounded,
-        )  # fmt: skip
+        checkpoints, checkpoint_values = self._checkpoints()
         fields = {
             **self._shared,
-            "useful_us": self._column("useful"),
+            "useful_us": self.column("useful"),
             "hit": failures > 0,
             "submit_us": table["submit"][self.job],
             "queued_us": self._queued_us,
             "serial": self.records + 1,
             "job_serial": serials[self.job],
             "number": self.number,
-            "priority": self._column("priority"),
+            "priority": self.column("priority"),
             "priority_class": table["job_class"][self.job],
             "walltime_us": self._walltime_us,
             "cause": causes[self.cause],
             "why": reasons,
             "checkpointing": checkpoints,
             "failure": failures,
-            **dict.fromkeys(("lost_us", "hung_us", "imaged", "image_us", "lost_to"), 0),
+            "hung_us": hung_us,
+            **dict.fromkeys(("lost_us", "imaged", "image_us", "lost_to"), 0),
         }
         values = {
             **self._values,
@@ -189,29 +285,51 @@ class _Rows:
             "checkpointing": checkpoint_values,
             "lost_to": {None: 0},
         }
-        names = {"name": Chosen(self._jobs.ids, self._place)}
+        names = {"name": Chosen(self._source.ids, self._place)}
         return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)
 
     def ended(self) -> Table[EndedJob]:
         """Return the table of Batsim's jobs."""
-        ids, place = self._jobs.ids, self._place.astype(np.int64)
-        place[self._again] = len(ids) + np.arange(len(self._again))
+        ids, place = self._source.ids, self._place.astype(np.int64)
+        place[self.again] = len(ids) + np.arange(len(self.again))
+        submit_us = self._source.table["submit"][self.job]
         fields = {
             **self._shared,
-            "submit_us": np.where(
-                self.number > 0, self._queued_us, self._jobs.table["submit"][self.job]
-            ),
+            "submit_us": np.where(self.number > 0, self._queued_us, submit_us),
             "walltime_us": np.where(self._walltime_us >= FOREVER_US, -1, self._walltime_us),
             "registered": self.number > 0,
             "metadata": 0,
         }
-        texts = Texts.joined([ids, self._names]) if len(self._again) else ids
+        texts = Texts.joined([ids, self.names]) if len(self.again) else ids
         names = {"name": Chosen(texts, narrow(place))}
         values = {**self._values, "metadata": {"": 0}}
         return Table.of_columns(ENDED, fields, values, names, self._nodes)
 
+    def _checkpoints(self) -> tuple[Ints, dict[Checkpointing | None, int]]:
+        """Return the codes of the checkpoints of attempts, and the code of each distinct one."""
+        source, again = self._source, self.again
+        values: dict[Checkpointing | None, int] = {None: 0}
+        kinds = [0 if c is None else coded(values, [_resumed(c)])[0] for c in source.kinds]
+        chosen = np.array(kinds or [0], dtype=np.int64)[source.kind_of[self.job]]
+        chosen[self.rejected] = 0
+        wanted = ["first", "recovery"]
+        if self._rounded:
+            again = np.arange(len(self.job))
+            wanted += ["own_period", "own_cost", "own_restart"]
+        again = again[chosen[again] > 0]
+        rows = self._table[wanted][self.records[again]].tolist()
+        of_jobs = [*values]
+        chosen[again] = coded(
+            values,
+            (
+                _resumed(of_jobs[code], *row)
+                for code, row in zip(chosen[again].tolist(), rows, strict=True)
+            ),
+        )
+        return chosen, values
 
-def _extended(numbers: dict[Any, int], values: Iterable[Any]) -> list[int]:
+
+def coded(numbers: dict[Any, int], values: Iterable[Any]) -> list[int]:
     """Return the codes of values. Add those that have no code yet."""
     return [numbers.setdefault(value, len(numbers)) for value in values]
 
@@ -219,32 +337,7 @@ def _extended(numbers: dict[Any, int], values: Iterable[Any]) -> list[int]:
 def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
     """Return the codes of values, and the code of each distinct value."""
     distinct: dict[Any, int] = {}
-    return np.array(_extended(distinct, values), dtype=np.int64), distinct
-
-
-def _checkpoints(
-    jobs: Submissions,
-    attempts: Any,
-    records: Ints,
-    job: Ints,
-    again: Ints,
-    rejected: Any,
-    rounded: int,
-) -> tuple[Ints, dict[Checkpointing | None, int]]:
-    """Return the codes of the checkpoints of attempts, and the code of each distinct one."""
-    values: dict[Checkpointing | None, int] = {None: 0}
-    kinds = [0 if c is None else _extended(values, [_resumed(c)])[0] for c in jobs.kinds]
-    chosen = np.array(kinds or [0], dtype=np.int64)[jobs.kind_of[jobs.profiles[job]]]
-    chosen[rejected] = 0
-    wanted = ["first", "recovery"]
-    if rounded:
-        again = np.arange(len(job))
-        wanted += ["own_period", "own_cost", "own_restart"]
-    again = again[chosen[again] > 0]
-    rows = zip(chosen[again].tolist(), attempts[wanted][records[again]].tolist(), strict=True)
-    of_jobs = [*values]
-    chosen[again] = _extended(values, (_resumed(of_jobs[code], *row) for code, row in rows))
-    return chosen, values
+    return np.array(coded(distinct, values), dtype=np.int64), distinct
 
 
 def _resumed(
@@ -267,22 +360,3 @@ def _resumed(
         c.image_us,
         c.light,
     )
-
-
-def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: tables.Room) -> None:
-    """Add the events of jobs and nodes, steals and held nodes to a ledger."""
-    n, lists = room.state.n, room.state.lists
-
-    def id_of(j: int) -> str:
-        return f"w0!{jobs.ids[int(jobs.order[j])]}"
-
-    ledger.given_up = [id_of(j) for j in lists["given_up"][: n.n_given_up].tolist()]
-    ledger.failures_that_hit = lists[["hit_at", "free_at_hit"]][: n.n_hits].tolist()
-    ledger.steals = lists["steal_at"][: n.n_steals].tolist()
-    off = lists[["off_at", "off_why"]][: n.n_steals_off]
-    ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
-    holds = room.state.hold_records
-    for j, since_us, until_us, first, k in holds.tolist():
-        held = NodeSet(room.state.nodes[first : first + k].astype(np.int64))
-        ledger.holds.append(Hold(id_of(j), held, since_us, None if until_us < 0 else until_us))
-    ledger.node_events = events.happened(None if events.are_file else n.n_lines)

@@ -10,6 +10,7 @@ There are three differences from the embedded driver:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -35,6 +36,7 @@ from rebat.core.dependencies import (
 )
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.jobs import batsim_number, delay_us, duration_us
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.traits import Traits, shape_of, traits_of
@@ -42,6 +44,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
+from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.simulate import (
     PATTERN,
@@ -50,7 +53,8 @@ from rebat.drive.simulate import (
     parameters_of,
     with_periods_as_forwarded,
 )
-from rebat.models.checkpoint import checkpointing_of, derived_checkpointing
+from rebat.drive.told import Told
+from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.speedup import speedup_of
 from rebat.policies.partitions import Partition
 from rebat.policies.point import Point
@@ -65,7 +69,9 @@ from rebat.rules.instant import (
     is_due,
     submit,
 )
+from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
+from rebat.session.ledger import Ledger
 from rebat.session.registry import LEAST_DELAY_S, first_attempt
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
@@ -130,6 +136,30 @@ class Wire:
             self._forgotten = n.n_records, n.n_given_up
         return reply
 
+    @property
+    def ledger(self) -> Ledger:
+        """Records of the simulation."""
+        room = self.machine.restore(tables.finished(self.room))
+        source = Told(self)
+        ledger = ledger_of(source, Rows(source, room), room)
+        ledger.node_events, ledger.refusals = self.node_events, self.refusals
+        ledger.interrupted = self.interrupted
+        return ledger
+
+    @property
+    def queue(self) -> list[str]:
+        """Ids of the queued attempts."""
+        state, queues = self.state, zip(self.room.queue, self.state.parts, strict=True)
+        rows = [int(a) for queue, part in queues for a in queue[: part.n_queued]]
+        rows += [row.entered for row in state.lists[: state.n.n_entered]]
+        return [self.names[a] for a in rows]
+
+    def nodes_of(self, attempt_id: str) -> NodeSet | None:
+        """Return the nodes of a running attempt, or None if it does not run."""
+        a = self.rows.get(attempt_id, -1)
+        row = self.state.attempts[a]
+        return self._nodes_of(a) if a >= 0 and row.start >= 0 and row.end < 0 else None
+
     def validate(self) -> None:
         """Check the invariants that hold after every message."""
         check_tables(self.room, self.names)
@@ -176,7 +206,12 @@ class Wire:
         self._forgotten = 0, 0  # records, and jobs given up, that the session knew before
         self._like_resubmissions: dict[str, str] = {}
         self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
+        self.interrupted: dict[str, int] = {}
         self.refusals: list[tuple[int, str, str]] = []
+        self.node_events = NodeEvents()
+        self.kinds: list[Checkpointing | None] = []  # of profiles, by row
+        self.states: dict[int, str] = {}  # Batsim's states of attempts
+        self.hits: dict[int, tuple[int, int]] = {}  # time and cause of failures of attempts
         self.rows: dict[str, int] = {}  # attempts by id
         self.registered: set[str] = set()
         self.block_rows: dict[str, int] = {}  # blocks by id of the job
@@ -200,14 +235,17 @@ class Wire:
         """Let the tables grow, so that an instant fits."""
         changes = [each for each in events if isinstance(each, e.NodesFailed | e.NodesRejuvenated)]
         n_changed = sum(each.nodes.size for each in changes)
-        self.room = with_rows(self.room, len(events), len(changes), n_changed)
+        if not instant_fits(self.state, len(events), len(changes), n_changed):
+            self.room = with_rows(self.room, len(events), len(changes), n_changed)
+            self.state = self.room.state
         self._make_room_to_plan(len(events) + self.state.n.n_kills + self.state.n.n_waits)
 
     def _make_room_to_plan(self, n_more: int = 0) -> None:
         """Let the arrays grow, so that the next plan fits."""
-        self.room = with_plans(self.room, n_more)
-        self.state = self.room.state
-        self.table = with_spaces(self.room, self.table, n_more)
+        if not plan_fits(self.state, self.room, self.table, n_more):
+            self.room = with_plans(self.room, n_more)
+            self.state = self.room.state
+            self.table = with_spaces(self.room, self.table, n_more)
 
     # ---- events to rows
 
@@ -236,6 +274,8 @@ class Wire:
             if content.get("type", "delay") == "delay":
                 shape_of(event.job)
             traits = traits_of(event.job)
+            if traits.eternal:
+                raise InputError("is eternal", expected="a job with an end")
             if self.machine.partitions:
                 self.partitions.append(
                     self.machine.partition_for(traits, job.n_nodes, job.walltime_us)
@@ -359,6 +399,9 @@ class Wire:
             return self.profile_rows[key]
         checkpoints, error = checkpointing_of(content), None
         speedup_of(content)
+        if checkpoints and (checkpoints.light or checkpoints.never):
+            problem = "its profile has checkpoints in several tiers, or none in its period"
+            raise InputError(problem, expected="profiles that are known at the beginning")
         if content.get("type", "delay") != "delay":
             checkpoints = None  # only delays can be shortened; other jobs lose all work
         elif checkpoints is None:
@@ -379,6 +422,7 @@ class Wire:
             sizes["size"] = size
             profile = with_periods_as_forwarded(sizes, profile)[1]
         row = len(self.state.profiles)
+        self.kinds.append(checkpoints)
         self.state.profiles.append(tables.Profile(*profile[0].item()))
         self.profile_rows[key] = row, error if self.parameters.predict == codes.ACTUAL else None
         return self.profile_rows[key]
@@ -404,10 +448,17 @@ class Wire:
         if a < 0 or state.attempts[a].start < 0 or state.attempts[a].end >= 0:
             raise InputError("completed, but was not started", f"job {event.job_id}")
         i = self._kill_of(a)
+        self.states[a] = sys.intern(event.state)
         if i >= 0 and event.state == "COMPLETED_KILLED":
             end_killed(state, i, event.at_us)
+            if state.attempts[a].cause == codes.NODE_FAILURE:
+                job_id = self.jobs[state.attempts[a].job][0]
+                self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
         else:
             end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
+            if a in self.hits:  # it was faster than its kill: work after the failure is lost
+                row = state.attempts[a]
+                row.useful = max(0, self.hits[a][0] - row.start - row.recovery)
 
     def _kill_of(self, a: int) -> int:
         """Return the row of the kill of an attempt that is not acknowledged, or -1."""
@@ -440,6 +491,7 @@ class Wire:
         for node, number in zip(nodes, numbers, strict=True):
             if bool(self.state.down[number]) != up:
                 raise InputError(f"node {node} is already {'up' if up else 'down'}")
+        self.node_events.append((event.at_us, up, event.nodes))
         code = self.causes.setdefault(cause, len(self.causes))
         change_nodes(self.state, self.room, self.extended, numbers, up, code, self.now_us)
 
@@ -483,6 +535,7 @@ class Wire:
                 )
             elif row.kind == codes.KILLS:
                 self._check_again(subject, row.up_to)
+                self._note_hits(subject, row.up_to)
                 killed = [state.kills[k].attempt for k in range(subject, row.up_to)]
                 self.sent |= dict.fromkeys(killed, now)
                 out.append(d.KillJobs(at_us=now, job_ids=tuple(self.names[a] for a in killed)))
@@ -494,9 +547,10 @@ class Wire:
                 self._refuse(subject, row.up_to - 1)
             else:
                 out.append(self._call(subject, now))
-        for a, error in self._unknown_runs.items():
-            if state.attempts[a].predicted:
-                raise self._unknown_run(a, error)
+        planned = [a for a in self._unknown_runs if state.attempts[a].predicted]
+        if planned:
+            a = min(planned, key=lambda a: (state.jobs[state.attempts[a].job].part, a))
+            raise self._unknown_run(a, self._unknown_runs[a])
         n.n_calls = 0  # the heap of calls belongs to the embedded driver
         if n.n_stops and not n.n_kills:
             stops = {state.stops[s].at for s in range(n.n_stops)}
@@ -544,6 +598,13 @@ class Wire:
                     f"job {self.names[row.attempt]}",
                     "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
                 )
+
+    def _note_hits(self, first: int, last: int) -> None:
+        """Note the failures of the attempts that are killed, if the cause of any is known."""
+        attempts = self.state.attempts
+        hit = [row.attempt for row in self.state.kills[first:last] if row.cause != codes.STOLEN]
+        if any(attempts[a].failure for a in hit):
+            self.hits |= {a: (self.now_us, attempts[a].failure) for a in hit}
 
     def _refuse(self, victim: int, waiting: int) -> None:
         """Record that a victim cannot be stopped, and that another job cannot wait for it."""

@@ -23,6 +23,7 @@ from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
 from rebat.drive.choose import compiled_outcome, how_of
 from rebat.drive.outcome import Outcome
+from rebat.drive.responder import Responder
 from rebat.drive.simulate import events_of
 from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EndedJob
@@ -57,7 +58,6 @@ from rebat.results.measures.nodetime import repeated_us
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecord, PlanRecorder
-from rebat.session.session import Session
 
 RUN_FILES = (
     "jobs.csv",
@@ -170,7 +170,9 @@ def simulate(
             preset.session, cores_per_node=cores_per_node, max_attempts=max_attempts
         )
         recorder = PlanRecorder() if explain else None
-        session = Session(preset.make(), options, uptime_us, recorder)
+        eternal = any(traits_of(each).eternal for each in Jobs.of(workload.jobs).extra_fields)
+        only_session = how_of(how) == "reference" or not fits or eternal
+        session = Responder(preset, options, uptime_us, recorder, only_session=only_session)
         engine.run(session.handle, _watching(session, on_progress, on_warning))
         plans = recorder.result() if recorder else None
         outcome = Outcome(session.ledger, engine.ended, plans, engine.dead_us)
@@ -187,7 +189,7 @@ def simulate(
 
 
 def _watching(
-    session: Session, on_progress: OnProgress | None, on_warning: OnWarning | None
+    session: Responder, on_progress: OnProgress | None, on_warning: OnWarning | None
 ) -> OnProgress:
     """Return a callback that reports progress, and warns once of a job with many interruptions."""
     warned = on_warning is None
@@ -197,7 +199,7 @@ def _watching(
         if on_progress:
             on_progress(now_us, ended, total)
         most = session.options.max_attempts
-        if not warned and (text := stuck_job(session.ledger.interrupted, most)):
+        if not warned and (text := stuck_job(session.interrupted, most)):
             warned = True
             assert on_warning is not None
             on_warning(text)

@@ -658,7 +658,9 @@ def finished(room: Room) -> Room:
     state = room.state
     return room._replace(
         state=state._replace(
-            n=Numbers(*state.n.item()) if isinstance(state.n, np.record) else state.n,
+            n=Numbers(*state.n.item())
+            if isinstance(state.n, np.record)
+            else msgspec.structs.replace(state.n),
             attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
             lists=array_of(Lists, state.lists),
             hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),

@@ -19,9 +19,9 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.formatting import counted
 from rebat.core.units import to_s
+from rebat.drive.responder import Responder
 from rebat.engine.engine import Engine, OnProgress
 from rebat.policies.options import Adapt, configure
-from rebat.session.session import Session
 from rebat.wire import batsim4, batsim5
 from rebat.wire.batsim5 import (
     OURS,
@@ -61,7 +61,7 @@ class Conversation:
 
     def __init__(
         self,
-        configure: Callable[[str], Session],
+        configure: Callable[[str], Responder],
         probes: bool = False,
         protocol: int | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class Conversation:
         self._handle: WholeInstants | None = None
         self._text = ""
         self.protocol = protocol
-        self.session: Session | None = None
+        self.session: Responder | None = None
         self.began: SimulationBegan | None = None
         self.messages = 0
 
@@ -141,14 +141,13 @@ class Conversation:
         session = self.session
         if session is None:
             return "the simulation had not begun"
-        waiting = len(session.queue) + len(session.view.blocked)
-        running = len(session.running)
+        waiting, running = session.n_waiting, session.n_running
         text = (
             f"the simulation had not ended: at {to_s(session.now_us):.6f} s, {running} jobs run "
             f"and {waiting} wait"
         )
-        if session.ledger.refusals:
-            text += f", {len(session.ledger.refusals)} proposals were refused"
+        if session.refusals:
+            text += f", {len(session.refusals)} proposals were refused"
         stuck = not running and not (session.statics_over and not waiting)
         return text + (
             " (Batsim deadlocked, or was killed)" if stuck else " (perhaps it was killed)"
@@ -157,11 +156,11 @@ class Conversation:
 
 def session_for(
     policy: str, options: Mapping[str, Any], strict: bool = False, adapt: Adapt | None = None
-) -> Session:
-    """Return a session for a policy with this name and these options (JSON)."""
+) -> Responder:
+    """Return a scheduler for a policy with this name and these options (JSON)."""
     configured = configure(policy, options, adapt)
     settings = msgspec.structs.replace(configured.session, strict=strict)
-    return Session(configured.make(), settings)
+    return Responder(configured, settings)
 
 
 # ---- the simulator's side
