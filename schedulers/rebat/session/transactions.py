@@ -741,8 +741,8 @@ class Transactions:
         stages = self._stages or self.registry.has_light
         if not stages:
             now_us = self.state.now_us
-            causes = {name: failure.cause for name, failure in hit.items() if failure.cause}
-            self.hanging |= {name: Hang(cause, now_us, {}) for name, cause in causes.items()}
+            if any(failure.cause for failure in hit.values()):
+                self.hanging |= {name: Hang(each.cause, now_us, {}) for name, each in hit.items()}
             running = [jobs.running[name] for name in hit]
             scheduled = [name for name in jobs.scheduled if name in hit]
             return running, {name: self.call_off(name, "hit", later) for name in scheduled}
