@@ -237,7 +237,7 @@ class Intake:
         """Let nodes fail or come up."""
         state, nodes, ids = self._state, self._state.nodes, event.nodes.ids
         (nodes.up_since_us if up else nodes.failed_us)[ids] = event.at_us
-        change_nodes(state.rows, state.room, True, ids.tolist(), up, 0, event.at_us)
+        change_nodes(state.rows, state.room, True, ids.tolist(), up, 0, state.now_us)
         state.rows.n.n_hit = 0  # the session reports failures itself
 
     def _failure(self, event: NodesFailed, tag: int) -> Failure:
