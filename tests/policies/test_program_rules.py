@@ -18,7 +18,8 @@ from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Dialect
 from rebat.models.failures.events import read_events
-from rebat.models.remaining import period_as_forwarded_s, written
+from rebat.models.interruptions import written
+from rebat.models.remaining import period_as_forwarded_s
 from rebat.policies.composition import Scheduler
 from rebat.policies.context import Context
 from rebat.policies.placement.plans import AnyOptions

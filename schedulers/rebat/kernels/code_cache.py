@@ -20,7 +20,7 @@ from numba.misc.appdirs import AppDirs
 
 from rebat.kernels.compiling import compiling
 
-FOLDERS = "kernels", "rules", "drive"
+FOLDERS = "kernels", "models", "rules", "drive"
 """The folders of the package with compiled functions."""
 
 _COMPILED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule|whole_rule)\b", re.MULTILINE)

@@ -24,6 +24,7 @@ from rebat.core.attempts import When
 from rebat.core.options import Semantics
 from rebat.core.units import to_s, to_us
 from rebat.models.checkpoint import NEVER, Checkpointing, CheckpointPattern, LightTier, Time
+from rebat.models.interruptions import NEXT, NOW, PROACTIVE, interrupted, written
 
 
 class RemainingTimes(NamedTuple, Generic[Time]):
@@ -45,9 +46,16 @@ class RemainingTimes(NamedTuple, Generic[Time]):
     wait: Time
 
 
-def _progress(p: CheckpointPattern[Time], cycles: Time) -> Time:
-    """Return the progress after the first checkpoint and ``cycles`` further cycles."""
-    return p.first_period + p.cost + cycles * p.cycle
+def _interrupted(
+    p: CheckpointPattern[Time], run: Time, timing: int, semantics: Semantics
+) -> RemainingTimes[Time]:
+    authors = semantics != "paper"
+    return RemainingTimes(
+        *interrupted(
+            p.period, p.cost, p.recovery, p.restart, p.first_period, p.first_recovery, run, timing,
+            authors, p.moment,
+        )
+    )  # fmt: skip
 
 
 def since_last_checkpoint(
@@ -59,10 +67,7 @@ def since_last_checkpoint(
     begins with a recovery. The authors' program does not change R_first, which is 0 for a job that
     was not resubmitted.
     """
-    if run <= p.first_end:
-        recovery = p.restart if semantics == "paper" else p.first_recovery
-        return RemainingTimes(0, p.first_period, recovery, 0)
-    return RemainingTimes(_progress(p, (run - p.first_end) // p.cycle), p.period, p.recovery, 0)
+    return _interrupted(p, run, NOW, semantics)
 
 
 def after_proactive_checkpoint(
@@ -73,18 +78,7 @@ def after_proactive_checkpoint(
     In the fifth case of the figures, the current checkpoint counts as complete, as in the sum in
     the text and in the program. (Both round up; the formula in Figure 15 rounds down.)
     """
-    in_first = run - p.first_recovery
-    if in_first <= 0:
-        wait = 0 if semantics == "paper" else p.moment
-        return RemainingTimes(0, p.first_period, p.restart, wait)
-    if in_first <= p.first_period:
-        return RemainingTimes(in_first, p.first_period - in_first, p.recovery, p.cost)
-    if run <= p.first_end:
-        return RemainingTimes(_progress(p, 0), p.period, p.recovery, p.first_end - run)
-    cycles, position = divmod(run - p.first_end, p.cycle)
-    if position <= p.period:
-        return RemainingTimes(in_first, p.period - position, p.recovery, p.cost)
-    return RemainingTimes(_progress(p, cycles + 1), p.period, p.recovery, p.cycle - position)
+    return _interrupted(p, run, PROACTIVE, semantics)
 
 
 def after_next_checkpoint(
@@ -95,11 +89,7 @@ def after_next_checkpoint(
     If the victim is still recovering, the paper interrupts it immediately. The authors' program
     waits for the victim's first checkpoint.
     """
-    if run <= p.first_recovery and semantics == "paper":
-        return RemainingTimes(0, p.first_period, p.restart, 0)
-    cycles = max(0, -((p.first_end - run) // p.cycle))
-    useful = _progress(p, cycles)
-    return RemainingTimes(useful, p.period, p.recovery, p.first_recovery + useful - run)
+    return _interrupted(p, run, NEXT, semantics)
 
 
 Interruption = Callable[[CheckpointPattern[Any], Any, Semantics], RemainingTimes[Any]]
@@ -375,15 +365,6 @@ class Written(msgspec.Struct, frozen=True):
     first_period_s: float
     first_recovery_s: float
     wait_s: float
-
-
-def written(seconds: float) -> float:
-    """Return a number rounded to six significant digits.
-
-    >>> written(80906.155), written(2545.584412)
-    (80906.2, 2545.58)
-    """
-    return float(f"{seconds:.6g}")
 
 
 def written_us(us: int) -> int:

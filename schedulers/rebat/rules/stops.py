@@ -11,51 +11,13 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.models.interruptions import interrupted, written
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.rules.queue import text_first
 from rebat.state import codes
 
 MOMENT_US, MOMENT_S = 100_000, 0.1
 """Time after which the authors' program stops a victim that still recovers (timing T2)."""
-
-TENS = np.array([float(f"1e{power}") for power in range(23)])
-"""The powers of ten that a double represents exactly."""
-
-HALVES = 2.0**27 + 1
-"""Factor that splits a double into two halves (Veltkamp)."""
-
-
-@rule
-def interrupted(
-    period: Any, cost: Any, restart: Any, first: Any, recovery: Any, run: Any, timing: int,
-    authors: bool, moment: Any,
-) -> Any:  # fmt: skip
-    """Return what remains after an interruption (`rebat.models.remaining`).
-
-    The values are the progress that is kept, the first period, the first recovery and the wait.
-    They are integers (microseconds) or floats (seconds), as the arguments.
-    """
-    nothing, first_end, cycle = 0 * run, recovery + first + cost, period + cost
-    if timing == codes.NOW:
-        if run <= first_end:
-            return nothing, first, recovery if authors else restart, nothing
-        return first + cost + (run - first_end) // cycle * cycle, period, restart, nothing
-    if timing == codes.PROACTIVE:
-        in_first = run - recovery
-        if in_first <= 0:
-            return nothing, first, restart, moment if authors else nothing
-        if in_first <= first:
-            return in_first, first - in_first, restart, cost
-        if run <= first_end:
-            return first + cost, period, restart, first_end - run
-        cycles, position = (run - first_end) // cycle, (run - first_end) % cycle
-        if position <= period:
-            return in_first, period - position, restart, cost
-        return first + cost + (cycles + 1) * cycle, period, restart, cycle - position
-    if run <= recovery and not authors:
-        return nothing, first, restart, nothing
-    useful = first + cost + max(nothing, -((first_end - run) // cycle)) * cycle
-    return useful, period, restart, recovery + useful - run
 
 
 @inlined_rule
@@ -86,8 +48,9 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
         paid = min(ran, recovery)
         return ran - paid, first, recovery - paid, 0
     return interrupted(
-        period, cost, restart, first, recovery, ran, timing, parameters.authors != 0, MOMENT_US
-    )
+        period, cost, restart, restart, first, recovery, ran, timing, parameters.authors != 0,
+        MOMENT_US,
+    )  # fmt: skip
 
 
 @inlined_rule
@@ -97,32 +60,6 @@ def less_by(attempts: Any, a: int, useful: int, recovery: int) -> Any:
 
 
 # ---- six digits
-
-
-@rule
-def written(seconds: float) -> float:
-    """Return a number rounded to six significant digits, exactly as text (``%.6g``) would be."""
-    if seconds <= 0:
-        return -written(-seconds) if seconds < 0 else 0.0
-    power = 5 - math.floor(math.log10(seconds))
-    if power < 0:
-        unit = TENS[-power]
-        whole = math.floor(seconds / unit)
-        above, error = seconds - (whole + 0.5) * unit, 0.0
-    else:
-        unit = TENS[power]
-        product = seconds * unit
-        big = seconds * HALVES
-        high = big - (big - seconds)
-        big = unit * HALVES
-        unit_high = big - (big - unit)
-        low, unit_low = seconds - high, unit - unit_high
-        error = ((high * unit_high - product) + high * unit_low + low * unit_high) + low * unit_low
-        whole = math.floor(product)
-        above = product - whole - 0.5
-    if above > 0 or (above == 0 and (error > 0 or (error == 0 and whole % 2 == 1))):
-        whole += 1
-    return whole * unit if power < 0 else whole / unit
 
 
 @rule
@@ -153,8 +90,9 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
     if attempts[a].first == period_us:
         first = period
     useful, next_first, recovery, _ = interrupted(
-        period, cost, restart, first, before, ran, timing, parameters.authors != 0, MOMENT_S
-    )
+        period, cost, restart, restart, first, before, ran, timing, parameters.authors != 0,
+        MOMENT_S,
+    )  # fmt: skip
     delay, wall = attempts[a].delay / 1_000_000, attempts[a].wall / 1_000_000
     bare = (wall + RJMS_DELAY_S - before) - RJMS_DELAY_S
     attempts[b].delay = max(1, to_us(written(recovery + (delay - before) - useful)))

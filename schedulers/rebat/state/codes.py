@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 from rebat.kernels import pool
+from rebat.models import interruptions
+
+NOW, PROACTIVE, NEXT = interruptions.NOW, interruptions.PROACTIVE, interruptions.NEXT
+"""Timings of stops."""
 
 HOLD = -1
 """The number of an attempt that is held nodes."""
@@ -47,9 +51,6 @@ OF_JOB, OF_ATTEMPT = range(2)
 
 BY_RELEASE, BY_START, BY_TEXT = range(3)
 """Ties between victims."""
-
-NOW, PROACTIVE, NEXT = range(3)
-"""Timings of stops."""
 
 OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
 """Predictions of run times."""
