@@ -34,7 +34,7 @@ class Told:
         self.workload_of = np.array(coded(self.workloads, names), dtype=np.int64)
         self.kinds, self.kind_of = wire.kinds, self.table["profile"]
         self.causes = [*wire.causes]
-        self._blocks = [*wire.block_rows]
+        self._blocks = [*wire.links.rows]
 
     def job_id(self, j: int) -> str:
         return self._wire.jobs[j][0]

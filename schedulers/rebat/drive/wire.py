@@ -27,23 +27,17 @@ from rebat.core.attempts import (
     workload_name,
 )
 from rebat.core.cores import groups_of
-from rebat.core.dependencies import (
-    KINDS,
-    Condition,
-    array_limit,
-    check_dependencies,
-    conditions_of,
-)
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.jobs import batsim_number, delay_us, duration_us
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
-from rebat.core.traits import Traits, shape_of, traits_of
+from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
+from rebat.drive.linking import Linking
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.simulate import (
@@ -99,6 +93,8 @@ class Wire:
     """Profiles by workload and name, including those of resubmissions."""
     state: Any
     room: tables.Room
+    links: Linking
+    causes: dict[str, int]
 
     def __init__(self, point: Point, options: SessionOptions) -> None:
         self._point, self._options = point, options
@@ -128,7 +124,8 @@ class Wire:
                 self._take[type(event)](self, event)
                 relevant = True
         if relevant or self._is_due(now):
-            self._check_dependencies()
+            if self.statics_over and not self.links.is_checked:
+                self.links.check(self.state, [job_id for job_id, _ in self.jobs])
             outcome = self._decide(now)
             assert outcome == codes.DONE, f"outcome {outcome} of the rules"
         reply = d.Reply(now, tuple(self._decisions(now)))
@@ -214,9 +211,7 @@ class Wire:
         self.hits: dict[int, tuple[int, int]] = {}  # time and cause of failures of attempts
         self.rows: dict[str, int] = {}  # attempts by id
         self.registered: set[str] = set()
-        self.block_rows: dict[str, int] = {}  # blocks by id of the job
-        self.arrays: dict[str, int] = {}
-        self._are_dependencies_checked = False
+        self.links = Linking()
         self.profile_rows: dict[tuple[str, str, int], tuple[int, InputError | None]] = {}
         self.users, self.causes = {"": 0}, {"": 0}
         self._by_name, self._by_prefix = Labels(), Labels()
@@ -293,13 +288,15 @@ class Wire:
         self.jobs.append((event.job_id, workload))
         if self.by_text:
             self._rank(j, event.job_id)
-        if traits.dependency or traits.array:
-            self._link(event.job_id, traits)
-        row.block = self.block_rows.get(event.job_id, -1) + 1
+        row.block = self.links.link(state, event.job_id, traits, self._first_attempt)
         a = submit(state, j, event.at_us)
         self._name(a, event.job_id, name)
         if error:
             self._unknown_runs[a] = error
+
+    def _first_attempt(self, job_id: str) -> int:
+        a = self.rows.get(job_id, -1)
+        return a if a >= 0 and self.state.attempts[a].number == 0 else -1
 
     def _check_id(self, job_id: str) -> None:
         """Raise InputError if a resubmission of one job could have the id of another job."""
@@ -340,50 +337,6 @@ class Wire:
         if self._is_deleted(self._content(a)):
             return f"Batsim has deleted its composed profile {self.profile_of[a]}"
         return ""
-
-    def _link(self, job_id: str, traits: Traits) -> None:
-        """Add the conditions and the array of a job."""
-        state, workload = self.state, workload_name(job_id)
-        row = state.blocks[self._block(job_id)]
-        conditions = conditions_of(traits.dependency)
-        row.condition, row.n_conditions = len(state.conditions), len(conditions)
-        for kind, job in conditions:
-            block = self._block(f"{workload}!{job}")
-            state.conditions.append(
-                tables.Condition([*KINDS].index(kind), block, self.block_rows[job_id])
-            )
-        if traits.array:
-            name = f"{workload}!{traits.array}"
-            if name not in self.arrays:
-                state.arrays.append(tables.JobArray(array_limit(traits.array)))
-            row.array = 1 + self.arrays.setdefault(name, len(self.arrays))
-
-    def _block(self, job_id: str) -> int:
-        """Return the block of a job, which may not be submitted yet."""
-        if job_id not in self.block_rows:
-            block = tables.Block()
-            b = self.block_rows[job_id] = len(self.state.blocks)
-            self.state.blocks.append(block)
-            a = self.rows.get(job_id, -1)
-            if a >= 0 and self.state.attempts[a].number == 0:
-                block.job, block.attempt = self.state.attempts[a].job + 1, a + 1
-                self.state.jobs[block.job - 1].block = b + 1
-        return self.block_rows[job_id]
-
-    def _check_dependencies(self) -> None:
-        """Check that the jobs on which blocked jobs depend exist, and that there is no cycle."""
-        if self._are_dependencies_checked or not self.statics_over:
-            return
-        self._are_dependencies_checked = True
-        blocks, kinds, names = self.state.blocks, [*KINDS], [*self.block_rows]
-        conditions: dict[str, list[Condition]] = {}
-        for block in sorted(filter(lambda block: block.is_open, blocks), key=lambda b: b.job):
-            first, last = block.condition, block.condition + block.n_conditions
-            conditions[self.jobs[block.job - 1][0]] = [
-                Condition(kinds[row.kind], names[row.block])
-                for row in self.state.conditions[first:last]
-            ]
-        check_dependencies(conditions, {n for n, b in self.block_rows.items() if blocks[b].job})
 
     def _profile_row(
         self, workload: str, name: str, content: dict[str, Any], size: int

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dependencies between jobs and limits of arrays in the compiled loop: columns and rules.
 
-The rules are those of `rebat.session.dependencies`, in the same order.
+Policies do not see blocked jobs. The conditions concern jobs, not attempts: an attempt that is
+interrupted and requeued has no effect. When the last condition of a job holds, the job enters the
+queue at that time. If a condition can never hold, the job is rejected, as Slurm does with
+``kill_invalid_depend``.
 """
 
 from __future__ import annotations

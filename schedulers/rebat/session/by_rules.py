@@ -91,7 +91,7 @@ class ByRules:
             attempt = jobs.queue[jobs.names[row.subject]]
             if row.kind == codes.REJECT:
                 reason = self._why_never(attempt, row.subject)
-                self._transactions.reject_job(attempt, reason)
+                self._transactions.never_runs(attempt, reason)
                 continue
             nodes = self._transactions.nodes_at(rows.attempts[row.subject])
             running = self._transactions.started(attempt, nodes)

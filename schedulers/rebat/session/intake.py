@@ -31,7 +31,6 @@ from rebat.models.checkpoint import Failure
 from rebat.rules.instant import change_nodes
 from rebat.rules.predict import note_run
 from rebat.rules.waits import leave
-from rebat.session.dependencies import Dependencies
 from rebat.session.ledger import AttemptRecord
 from rebat.session.registry import Registry
 from rebat.session.state import State, Stopped
@@ -52,11 +51,9 @@ class Intake:
         state: State,
         registry: Registry,
         transactions: Transactions,
-        dependencies: Dependencies,
     ) -> None:
         self._state, self._jobs = state, state.jobs
         self._registry, self._transactions = registry, transactions
-        self._dependencies = dependencies
         self._hit: dict[str, Failure] = {}
         self._retried: list[Running] = []
 
@@ -110,10 +107,9 @@ class Intake:
             raise InputError("was already submitted", f"job {event.job_id}")
         self._state.serial = self._state.rows.n.n_attempts + 1
         attempt = self._registry.original(event, self._state.nodes.n_nodes)
-        self._transactions.submit(attempt)
-        traits = self._registry.submissions[event.job_id].traits
-        if traits.dependency or traits.array:
-            self._dependencies.block(attempt, traits)
+        is_blocked = self._transactions.submit(attempt)
+        if is_blocked:
+            self._jobs.block(attempt)
             return
         self._jobs.enqueue(attempt)
         self._state.changes.arrived.append(attempt)
@@ -159,7 +155,7 @@ class Intake:
         self._record(running, event, cause, worked_us)
         self._registry.note_run(running, event.at_us)
         note_run(self._state.rows, running.attempt.serial - 1, event.at_us)
-        self._jobs.over(running.attempt.job_id, cause == Cause.COMPLETED)
+        self._transactions.over(running.attempt, cause == Cause.COMPLETED)
 
     def _record(
         self,

@@ -29,7 +29,7 @@ Planning during a kill
     treat nodes held for a waiting job like a running attempt.
 
 Dependencies
-    The session itself blocks submitted jobs that depend on other jobs (`session.dependencies`).
+    The session itself blocks submitted jobs that depend on other jobs (`rules.links`).
     Until their conditions hold, policies do not see these jobs, and Batsim receives no decisions on
     them.
 
@@ -58,7 +58,6 @@ from rebat.core.events import Message, SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
 from rebat.session.by_rules import ByRules
-from rebat.session.dependencies import Dependencies
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecorder
@@ -108,8 +107,7 @@ class Session:
         self._registry = Registry(state)
         self._transactions = Transactions(state, self._registry)
         state.by_rules = ByRules(state, self._transactions)
-        self._dependencies = Dependencies(state, self._registry, self._transactions)
-        parts = self._registry, self._transactions, self._dependencies
+        parts = self._registry, self._transactions
         self._intake = Intake(state, *parts)
         self.view = View(state, self._registry)
 
@@ -193,13 +191,13 @@ class Session:
         self._transactions.complete_moves()
         if not self._jobs.n_stopping:
             self._may_plan_while_killing = self._state.options.dialect.two_passes
-        self._dependencies.release()
+        self._transactions.release()
         while True:
             self._react()
             self._plan()
             if self._transactions.second_pass():
                 self._plan()
-            if not self._dependencies.release():  # starts and rejections of jobs release others
+            if not self._transactions.release():  # starts and rejections of jobs release others
                 return
 
     def _begin(self, event: SimulationBegan) -> None:

@@ -5,7 +5,7 @@ States of a job and their transitions::
 
     BLOCKED -> QUEUED -> RUNNING -> STOPPING -> QUEUED | WAITING | MOVING -> RUNNING ... -> ENDED
 
-A job without unmet dependencies begins in the state QUEUED (see `session.dependencies`). At any
+A job without unmet dependencies begins in the state QUEUED (see `rules.links`). At any
 time, a job has at most one attempt. When its last attempt ends, the job ends.
 """
 
@@ -124,8 +124,6 @@ class Lifecycle:
         Ids of attempts, by row. The id of held nodes is empty.
     moving : dict
         Stopped jobs that continue on other nodes at the same time, by job id.
-    progressed : list of str
-        Jobs that started for the first time or ended, in this order.
     """
 
     def __init__(self) -> None:
@@ -136,12 +134,9 @@ class Lifecycle:
         self.holds: dict[int, Running] = {}
         self.names: list[str] = []
         self.moving: dict[str, Stopped] = {}
-        self.progressed: list[str] = []
         self._gone: list[str] = []
         self._state: dict[str, JobState] = {}
-        self._started: set[str] = set()
         self._ended: set[str] = set()
-        self._failed: set[str] = set()
 
     def show(self, tables: Any) -> None:
         """Use these tables from now on."""
@@ -195,7 +190,7 @@ class Lifecycle:
             or self.moving
         )
 
-    def _go(self, job_id: str, state: JobState, succeeded: bool = False) -> None:
+    def _go(self, job_id: str, state: JobState) -> None:
         """Change the state of a job. If the transition is impossible, raise InputError."""
         before = self._state.get(job_id) or (ENDED if job_id in self._ended else None)
         if before is not None and state not in NEXT[before]:
@@ -203,11 +198,7 @@ class Lifecycle:
         if state is ENDED:
             del self._state[job_id]
             self._ended.add(job_id)
-            self._started.discard(job_id)
             self._gone.append(job_id)
-            self.progressed.append(job_id)
-            if not succeeded:
-                self._failed.add(job_id)
         else:
             self._state[job_id] = state
 
@@ -228,18 +219,6 @@ class Lifecycle:
         """Return whether a job exists or existed."""
         return job_id in self._state or job_id in self._ended
 
-    def has_started(self, job_id: str) -> bool:
-        """Return whether a job that has not ended has ever started."""
-        return job_id in self._started
-
-    def has_ended(self, job_id: str) -> bool:
-        """Return whether a job has ended."""
-        return job_id in self._ended
-
-    def succeeded(self, job_id: str) -> bool:
-        """Return whether a job has completed successfully."""
-        return job_id in self._ended and job_id not in self._failed
-
     def block(self, attempt: Attempt) -> None:
         """Add a submitted job that must not enter the queue yet."""
         self._go(attempt.job_id, BLOCKED)
@@ -257,9 +236,6 @@ class Lifecycle:
         self.queue.pop(running.attempt.id, None)
         self.moving.pop(running.attempt.job_id, None)
         self._go(running.attempt.job_id, RUNNING)
-        if running.attempt.job_id not in self._started:
-            self._started.add(running.attempt.job_id)
-            self.progressed.append(running.attempt.job_id)
         self.running[running.attempt.id] = running
 
     def replace(self, queued: Attempt, other: Attempt) -> None:
@@ -282,9 +258,9 @@ class Lifecycle:
         """Remove and return a running attempt (None if it does not run). Its nodes become free."""
         return self.running.pop(attempt_id, None)
 
-    def over(self, job_id: str, succeeded: bool = False) -> None:
+    def over(self, job_id: str) -> None:
         """End a job."""
-        self._go(job_id, ENDED, succeeded)
+        self._go(job_id, ENDED)
 
     def give_up(self, job_id: str) -> None:
         """End a stopped job, because failures interrupted too many of its attempts."""

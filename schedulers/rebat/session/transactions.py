@@ -59,9 +59,11 @@ from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
+from rebat.drive.linking import Linking
 from rebat.models.checkpoint import Failure
 from rebat.models.remaining import Remaining, written_us
 from rebat.rules.instant import drain, is_due, submit
+from rebat.rules.links import release
 from rebat.rules.plan import start_on
 from rebat.rules.waits import (
     again,
@@ -73,6 +75,7 @@ from rebat.rules.waits import (
     kill,
     let_go,
     next_attempt,
+    note_progress,
     remove_row,
     second_pass,
     stop_of,
@@ -155,6 +158,9 @@ class Transactions:
         self._completed: list[Stopped] = []
         self._attempt_of: list[int] = []
         self._users = {"": 0}
+        self._links = Linking()
+        self._first: dict[str, int] = {}
+        """First attempts by id of the job, also of jobs that have ended."""
         self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
             Start: self._start,
             Reject: self._reject,
@@ -242,7 +248,13 @@ class Transactions:
         return None
 
     def reject_job(self, attempt: Attempt, reason: str) -> None:
-        """Reject a blocked or queued job permanently."""
+        """Reject a queued job permanently."""
+        self.never_runs(attempt, reason)
+        rows = self.state.rows
+        note_progress(rows, rows.attempts[attempt.serial - 1].job, codes.NOT_OK)
+
+    def never_runs(self, attempt: Attempt, reason: str) -> None:
+        """Record that a job is rejected."""
         state = self.state
         self.jobs.reject(attempt)
         state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
@@ -470,7 +482,7 @@ class Transactions:
             self._begin_wait(stopping, stopping.stop.then)
         elif isinstance(stopping.stop.then, End):
             del self.jobs.stops[attempt_id]
-            self.jobs.over(stopping.running.attempt.job_id)
+            self.over(stopping.running.attempt)
         else:
             self._requeue(stopping)
 
@@ -519,19 +531,57 @@ class Transactions:
         self._attempt_of[row.job] = attempt.serial - 1
         self.jobs.name(attempt.serial - 1, attempt.id)
 
-    def submit(self, attempt: Attempt) -> None:
-        """Add rows of a submitted job and its first attempt."""
+    def over(self, attempt: Attempt, succeeded: bool = False) -> None:
+        """End a job."""
+        self.jobs.over(attempt.job_id)
+        j = self.state.rows.attempts[attempt.serial - 1].job
+        note_progress(self.state.rows, j, codes.OK if succeeded else codes.NOT_OK)
+
+    def submit(self, attempt: Attempt) -> bool:
+        """Add rows of a submitted job and its first attempt. Return whether it is blocked."""
         rows, j = self.state.rows, len(self.state.job_ids)
         job = rows.jobs[j]
         job.submit, job.size, job.wall = attempt.submit_us, attempt.n_nodes, attempt.walltime_us
         job.job_class = attempt.priority_class
         job.interruptions = 0
-        user = self.registry.submissions[attempt.job_id].traits.user
-        job.user = self._users.setdefault(user, len(self._users))
+        traits = self.registry.submissions[attempt.job_id].traits
+        job.user = self._users.setdefault(traits.user, len(self._users))
+        job.block = self._links.link(
+            rows, attempt.job_id, traits, lambda job_id: self._first.get(job_id, -1)
+        )
         self.state.job_ids.append(attempt.job_id)
         self._attempt_of.append(attempt.serial - 1)
-        submit(rows, j, self.state.now_us)
+        n_blocked = rows.n.n_blocked
+        self._first[attempt.job_id] = submit(rows, j, self.state.now_us)
         self.fill(attempt)
+        return bool(rows.n.n_blocked > n_blocked)
+
+    def release(self) -> bool:
+        """Queue the jobs whose conditions hold, and reject those whose conditions can never hold.
+
+        Return whether there are any.
+        """
+        state, rows, n = self.state, self.state.rows, self.state.rows.n
+        if state.statics_over and not self._links.is_checked:
+            self._links.check(rows, state.job_ids)
+        if not (n.n_new_jobs or n.n_progressed or n.n_touched):
+            return False
+        n.n_entered = n.n_out = 0
+        changed = release(rows, state.now_us)
+        for row in rows.out[: n.n_out]:
+            j = rows.attempts[row.subject].job
+            self.never_runs(self.jobs.blocked[state.job_ids[j]], self._links.why_never(rows, j))
+        for row in rows.lists[: n.n_entered]:
+            j = rows.attempts[row.entered].job
+            blocked = self.jobs.blocked[state.job_ids[j]]
+            attempt = msgspec.structs.replace(blocked, queued_us=state.now_us)
+            self.registry.work[attempt.id].attempt = attempt
+            self.enter(attempt)
+            for arrived in (state.changes.arrived, state.news.arrived):
+                arrived.append(attempt)
+                arrived.sort(key=lambda attempt: attempt.serial)
+        n.n_entered = n.n_out = 0
+        return bool(changed)
 
     def retry(self, running: Running) -> Attempt:
         """Add a row of an attempt after a silent error, and return the attempt."""
