@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Told:
-    """The jobs about which Batsim has told (see `outcome.Source`)."""
+    """The jobs in the messages of Batsim (see `outcome.Source`)."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire, self.machine = wire, wire.machine

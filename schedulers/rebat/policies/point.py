@@ -489,11 +489,11 @@ class Point(msgspec.Struct, frozen=True):
     def plans_by_rules(self) -> bool:
         """Whether `rebat.rules` plan the starts."""
         common = self.common
-        known = common.formula is not None or common.order in codes.ORDERS
+        orders = common.formula is not None or common.order in codes.ORDERS
         return (
             isinstance(self.planning, ListOptions)
             and isinstance(self.placement, AnyOptions | NamedOptions)
-            and known
+            and orders
             and common.order != "fcfs-by-id"
             and not (self.parted or common.limits or common.reservations or self.accounts_usage)
         )

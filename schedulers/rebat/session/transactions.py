@@ -33,7 +33,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from rebat.contract import (
     Drain,
@@ -59,11 +58,9 @@ from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
-from rebat.drive.linking import Linking
 from rebat.models.checkpoint import Failure
 from rebat.models.remaining import Remaining, written_us
-from rebat.rules.instant import drain, is_due, submit
-from rebat.rules.links import release
+from rebat.rules.instant import drain, is_due
 from rebat.rules.plan import start_on
 from rebat.rules.waits import (
     again,
@@ -81,7 +78,8 @@ from rebat.rules.waits import (
     stop_of,
 )
 from rebat.session import checks
-from rebat.session.ledger import AttemptRecord, Hold, Why
+from rebat.session.job_rows import JobRows
+from rebat.session.ledger import Why
 from rebat.session.registry import Registry
 from rebat.session.state import State, Stopped
 from rebat.state import codes
@@ -142,12 +140,11 @@ class Hang(msgspec.Struct):
         return self.at_us + sum(self.stages.get(name, 0) for name in HUNG)
 
 
-class Transactions:
+class Transactions(JobRows):
     """The part of the session that carries out or refuses the proposals of a policy."""
 
     def __init__(self, state: State, registry: Registry) -> None:
-        self.state, self.registry = state, registry
-        self.jobs, self.nodes = state.jobs, state.nodes
+        super().__init__(state, registry)
         self.wakes: list[Wake] = []
         self.hanging: dict[str, Hang] = {}
         """Failed attempts by id. They stay here after their hang until they are stopped."""
@@ -156,11 +153,6 @@ class Transactions:
         self._recovery = state.options.recovery or Recovery()
         self._stages = self._recovery.stages
         self._completed: list[Stopped] = []
-        self._attempt_of: list[int] = []
-        self._users = {"": 0}
-        self._links = Linking()
-        self._first: dict[str, int] = {}
-        """First attempts by id of the job, also of jobs that have ended."""
         self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
             Start: self._start,
             Reject: self._reject,
@@ -252,20 +244,6 @@ class Transactions:
         self.never_runs(attempt, reason)
         rows = self.state.rows
         note_progress(rows, rows.attempts[attempt.serial - 1].job, codes.NOT_OK)
-
-    def never_runs(self, attempt: Attempt, reason: str) -> None:
-        """Record that a job is rejected."""
-        state = self.state
-        self.jobs.reject(attempt)
-        state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
-        state.ledger.rejections.append((attempt.id, reason))
-        self._never_ran(attempt, Cause.REJECTED)
-
-    def _never_ran(self, attempt: Attempt, cause: Cause) -> None:
-        profile = self.registry.work[attempt.id].profile
-        self.state.ledger.add(
-            AttemptRecord(attempt, profile, None, -1, -1, cause, "REJECTED", 0, None)
-        )
 
     # ---- stops
 
@@ -517,72 +495,6 @@ class Transactions:
         self.enter(attempt)
         state.changes.resubmitted.append(attempt)
 
-    def enter(self, attempt: Attempt) -> None:
-        """Add an attempt, which has a row, to the queue."""
-        self.fill(attempt)
-        self.jobs.enqueue(attempt)
-
-    def fill(self, attempt: Attempt) -> None:
-        """Write the numbers of an attempt to its row."""
-        row = self.state.rows.attempts[attempt.serial - 1]
-        row.number, row.priority, row.wall = attempt.number, attempt.priority, attempt.walltime_us
-        row.queued = attempt.queued_us
-        self.state.rows.jobs[row.job].size = attempt.n_nodes
-        self._attempt_of[row.job] = attempt.serial - 1
-        self.jobs.name(attempt.serial - 1, attempt.id)
-
-    def over(self, attempt: Attempt, succeeded: bool = False) -> None:
-        """End a job."""
-        self.jobs.over(attempt.job_id)
-        j = self.state.rows.attempts[attempt.serial - 1].job
-        note_progress(self.state.rows, j, codes.OK if succeeded else codes.NOT_OK)
-
-    def submit(self, attempt: Attempt) -> bool:
-        """Add rows of a submitted job and its first attempt. Return whether it is blocked."""
-        rows, j = self.state.rows, len(self.state.job_ids)
-        job = rows.jobs[j]
-        job.submit, job.size, job.wall = attempt.submit_us, attempt.n_nodes, attempt.walltime_us
-        job.job_class = attempt.priority_class
-        job.interruptions = 0
-        traits = self.registry.submissions[attempt.job_id].traits
-        job.user = self._users.setdefault(traits.user, len(self._users))
-        job.block = self._links.link(
-            rows, attempt.job_id, traits, lambda job_id: self._first.get(job_id, -1)
-        )
-        self.state.job_ids.append(attempt.job_id)
-        self._attempt_of.append(attempt.serial - 1)
-        n_blocked = rows.n.n_blocked
-        self._first[attempt.job_id] = submit(rows, j, self.state.now_us)
-        self.fill(attempt)
-        return bool(rows.n.n_blocked > n_blocked)
-
-    def release(self) -> bool:
-        """Queue the jobs whose conditions hold, and reject those whose conditions can never hold.
-
-        Return whether there are any.
-        """
-        state, rows, n = self.state, self.state.rows, self.state.rows.n
-        if state.statics_over and not self._links.is_checked:
-            self._links.check(rows, state.job_ids)
-        if not (n.n_new_jobs or n.n_progressed or n.n_touched):
-            return False
-        n.n_entered = n.n_out = 0
-        changed = release(rows, state.now_us)
-        for row in rows.out[: n.n_out]:
-            j = rows.attempts[row.subject].job
-            self.never_runs(self.jobs.blocked[state.job_ids[j]], self._links.why_never(rows, j))
-        for row in rows.lists[: n.n_entered]:
-            j = rows.attempts[row.entered].job
-            blocked = self.jobs.blocked[state.job_ids[j]]
-            attempt = msgspec.structs.replace(blocked, queued_us=state.now_us)
-            self.registry.work[attempt.id].attempt = attempt
-            self.enter(attempt)
-            for arrived in (state.changes.arrived, state.news.arrived):
-                arrived.append(attempt)
-                arrived.sort(key=lambda attempt: attempt.serial)
-        n.n_entered = n.n_out = 0
-        return bool(changed)
-
     def retry(self, running: Running) -> Attempt:
         """Add a row of an attempt after a silent error, and return the attempt."""
         state = self.state
@@ -677,52 +589,6 @@ class Transactions:
         h = hold(rows, j, at, k, nodes.size, span_us, self.state.now_us)
         self._settle_holds()
         return self.jobs.holds[h]
-
-    def _settle_holds(self) -> None:
-        """Bring held sets and changes up to date with the rows of holds that changed."""
-        rows, jobs, changes = self.state.rows, self.jobs, self.state.changes
-        n = rows.n
-        for i in range(n.n_left):  # also those that no plan has received
-            h = rows.lists[i].left
-            if rows.attempts[h].number == codes.HOLD and h in jobs.holds:
-                changes.leave(jobs.holds.pop(h), changes.ended)
-        n.n_left = 0
-        for i in range(n.n_new_holds):
-            h = rows.lists[i].new_hold
-            if rows.attempts[h].number == codes.HOLD:
-                changes.held.append(self._begin_hold(h))
-        n.n_new_holds = 0
-
-    def held(self) -> list[Hold]:
-        """Return the records of held nodes."""
-        rows = self.state.rows
-        return [
-            Hold(
-                self.state.job_ids[row.job], self.nodes_at(row), row.since,
-                None if row.until < 0 else row.until,
-            )
-            for row in rows.hold_records[: rows.n.n_holds]
-        ]  # fmt: skip
-
-    def nodes_at(self, row: Any) -> NodeSet:
-        """Return the nodes of a row."""
-        nodes = self.state.rows.nodes[row.nodes_at : row.nodes_at + row.n_nodes_at]
-        return NodeSet(nodes.astype(np.int64))
-
-    def _begin_hold(self, h: int) -> Running:
-        """Return a row of held nodes as a running attempt."""
-        rows, jobs, serial = self.state.rows, self.jobs, h + 1
-        row = rows.attempts[h]
-        job_id = self.state.job_ids[row.job]
-        nodes = self.nodes_at(row)
-        like = self.registry.work[jobs.names[self._attempt_of[row.job]]].attempt
-        held = msgspec.structs.replace(
-            like, id=f"{job_id}~{serial}" + "~" * (row.lives - 1), serial=serial,
-            n_nodes=nodes.size, walltime_us=row.wall,
-        )  # fmt: skip
-        jobs.name(h, "")
-        jobs.holds[h] = Running(held, row.start, nodes)
-        return jobs.holds[h]
 
     def _let_go(self, *holds: Running | None) -> None:
         """Release holds. If no plan has received a hold, remove it from the reported changes."""

@@ -21,10 +21,10 @@ class RulePlanning(Planning):
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the attempts that are due, and reject those that can never start."""
-        view.plan_by_rules(self.point, changes)
+        view._plan_by_rules(self.point, changes)
         return ()
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the starts of the queued attempts in the most recent plan."""
-        planned: PlannedStarts = view.planned_by_rules()
+        planned: PlannedStarts = view._planned_by_rules()
         return planned
