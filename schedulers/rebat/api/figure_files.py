@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -15,7 +15,6 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.results.measures.summary import parse_window
 
 if TYPE_CHECKING:
-    from rebat.api.result import Plot, Result
     from rebat.figures.canvas import FileForms
 
 
@@ -119,8 +118,8 @@ class FigureFiles(msgspec.Struct, frozen=True):
         if self.flagship not in names:
             raise unknown_name("job", self.flagship, names).at("--flagship")
 
-    def write(self, result: Result, folder: Path) -> None:
-        """Draw the figures of a result into a folder."""
+    def write(self, result: Any, folder: Path) -> None:
+        """Draw the figures of a `Result` into a folder."""
         forms = file_forms(self.drawn, self.figure_width)
         if forms is None:
             return
@@ -128,7 +127,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
             for form in forms.formats:
                 plot.save(folder / f"{name}.{form}", self.figure_width)
 
-    def _plots(self, result: Result) -> dict[str, Plot]:
+    def _plots(self, result: Any) -> dict[str, Any]:
         if not result.runs:
             return {"ratios": result.plot_ratios()} if len(result.policies) > 1 else {}
         plots = {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,13 @@ from rebat.policies.partitions import Partition
 from rebat.state import tables
 from rebat.state.rows import array_of
 
-if TYPE_CHECKING:
-    from rebat.drive.wire import Wire
-
 Ints = npt.NDArray[np.int64]
 
 
 class Told:
-    """The jobs in the messages of Batsim (see `outcome.Source`)."""
+    """The jobs in the messages that a `Wire` has received (see `outcome.Source`)."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Any) -> None:
         self._wire, self.machine = wire, wire.machine
         self.ids = Texts.of(job_name(job_id) for job_id, _ in wire.jobs)
         self.order = np.arange(len(wire.jobs))
@@ -37,7 +34,7 @@ class Told:
         self._blocks = [*wire.links.rows]
 
     def job_id(self, j: int) -> str:
-        return self._wire.jobs[j][0]
+        return str(self._wire.jobs[j][0])
 
     def blocking(self, block: int) -> str:
         return job_name(self._blocks[block])

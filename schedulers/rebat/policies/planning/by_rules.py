@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rebat.contract import Changes, PlannedStarts, Proposal, View
 from rebat.policies.composition import Planning
 
-if TYPE_CHECKING:
-    from rebat.policies.point import Point
-
 
 class RulePlanning(Planning):
-    """The list scheduling of a point. Its queue and its plan are tables of the simulation."""
+    """The list scheduling of a `Point`. Its queue and its plan are tables of the simulation."""
 
-    def __init__(self, point: Point) -> None:
+    def __init__(self, point: Any) -> None:
         self.point = point
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
