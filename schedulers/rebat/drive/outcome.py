@@ -73,7 +73,7 @@ def outcome_of(
     for row in np.flatnonzero(rows.rejected).tolist():
         problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
         if rows.cause[row] == codes.DEPENDENCY:
-            block = room.state.jobs["block"][rows.job[row]] - 1
+            block = jobs.table["block"][rows.job[row]] - 1
             condition = room.state.conditions[room.state.blocks["why_never"][block]]
             other = int(jobs.order[condition["block"]])
             needed = f"{[*KINDS][condition['kind']]}:{jobs.ids[other]}"
