@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError, unknown_name
@@ -263,14 +262,6 @@ def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"metric": f"makespan_ratio_{name}", "value": cell[name]} | details
 
 
-def _warm_up(units: Sequence[Unit]) -> None:
-    ones, queue = np.ones(2, np.int64), np.arange(2)
-    cases = {(tuple(u.identity["heuristics"]), u.identity["reservations"]) for u in units}
-    for names, reservations in cases:
-        for name in names:
-            resilient.makespans(name, ones, ones, queue, ones, n_procs=1, reservations=reservations)
-
-
 class JobSetExtras(msgspec.Struct, frozen=True):
     """Data that the report needs in addition to the results.
 
@@ -325,7 +316,6 @@ KIND = Kind(
     takes_trace=lambda document: bool(document.tables.get("days")),
     perform=_perform,
     rows=_rows,
-    warm_up=_warm_up,
     extras=JobSetExtras,
     gather=_gather,
     report=_report,

@@ -115,10 +115,6 @@ def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"metric": name, "value": float(value)}
 
 
-def _warm_up(units: Sequence[Unit]) -> None:
-    run_batch(Batch(Torus((2, 2)), 2, 1, 1.0, Weibull(1e6, 2.0, 0.0), "faps", "all"))
-
-
 class BatchExtras(msgspec.Struct, frozen=True):
     """Data that the report needs in addition to the results.
 
@@ -185,7 +181,6 @@ KIND = Kind(
     expand=_expand,
     perform=_perform,
     rows=_rows,
-    warm_up=_warm_up,
     extras=BatchExtras,
     gather=_gather,
     report=_report,

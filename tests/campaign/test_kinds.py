@@ -168,7 +168,6 @@ KIND = Kind(
     expand=squares,
     perform=square,
     rows=rows,
-    warm_up=lambda units: None,
     extras=type(None),
     gather=lambda units: None,
     report=lambda table, beside, provenance: None,

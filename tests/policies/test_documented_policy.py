@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of docs/policies.md works as described, embedded and over the wire."""
+"""The examples of docs/policies.md work as described, embedded and over the wire."""
 
 from __future__ import annotations
 
 import csv
 import re
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+import rebat
 from rebat.cli.main import main
+from rebat.contract import Cause, Policy, Start, Stop
 from rebat.core.jobs import Job
 from rebat.core.units import to_us
 from rebat.workloads.batsim_json import write_workload
@@ -48,6 +51,43 @@ def rows(path: Path) -> list[tuple[str, str, float, float]]:
             for r in csv.DictReader(lines)
         ]  # fmt: skip
     return sorted(found, key=lambda row: (row[2], row[0]))
+
+
+class Keyed(Policy):
+    """Starts jobs in order. Notes whether the hit attempts are keys, and what they map to."""
+
+    found: ClassVar[list[bool]] = []
+
+    def plan(self, view, changes):
+        free = view.n_free
+        for attempt in view.queue.values():
+            if attempt.n_nodes <= free:
+                free -= attempt.n_nodes
+                self.found.append(view.queue[attempt] is view.queue[attempt.id])
+                yield Start(attempt.id)
+
+    def react(self, view, news):
+        for hit in news.hit:
+            self.found += [
+                view.running[hit] is hit,
+                view.running[hit.id] is hit,
+                hit in view.running,
+            ]
+            self.found += [
+                hit not in view.stopping,
+                hit not in view.queue,
+                hit.id in [*view.running],
+            ]
+            self.found += [hit.job_id == hit.attempt.job_id, hit.n_nodes == hit.attempt.n_nodes]
+            self.found += [view.running.get("w0!none") is None, "w0!none" not in view.running]
+            yield Stop(hit.id, Cause.NODE_FAILURE)
+
+
+def test_attempts_are_keys() -> None:
+    Keyed.found = []
+    rebat.run("toy", [Keyed], failures=rebat.failures(file="toy"))
+    assert len(Keyed.found) > 10
+    assert all(Keyed.found)
 
 
 def test_it_drains_moves_shrinks_and_grows(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def run_campaign(
                 on_crew=tally.crew,
             )
             if tasks:
-                _prepare(campaign, todo)
+                _check_inputs(campaign, todo)
                 if chosen is None:
                     chosen = partial(
                         on_this_machine, in_thread=_in_threads(campaign, todo, n_workers)
@@ -155,15 +155,10 @@ def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> No
         warn(f"{len(damaged) - MOST_NAMED} more damaged lines in {store.folder / 'runs'}; {remedy}")
 
 
-def _prepare(campaign: Campaign, units: Sequence[Unit]) -> None:
-    """Check the inputs, and compile the kernels once, so that no worker has to compile them."""
-    kinds = campaign.kinds.values()
-    by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in kinds]
-    for kind, own in by:
-        kind.check(own)
-    for kind, own in by:
-        if own:
-            kind.warm_up(own)
+def _check_inputs(campaign: Campaign, units: Sequence[Unit]) -> None:
+    """Check the inputs."""
+    for kind in campaign.kinds.values():
+        kind.check([unit for unit in units if unit.kind == kind.name])
 
 
 def _in_threads(campaign: Campaign, units: Sequence[Unit], workers: int) -> Callable[[Task], bool]:

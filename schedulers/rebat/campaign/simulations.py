@@ -14,18 +14,14 @@ from msgspec.structs import replace
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
 from rebat.core.formatting import counted
-from rebat.kernels.compiled import is_compiled
-from rebat.models.failures.law import generate_events
-from rebat.models.failures.renewal import Authors
 from rebat.report.kind import Document, Expansion, Kind
 from rebat.report.parts import Picture, ReportMaker, Table
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.labels import COLUMNS, DETAILS
 from rebat.runs.simulating import NAME, check_inputs, in_threads, simulate_run, units
-from rebat.runs.single import RUN_FILES, simulate, write_run
-from rebat.runs.unit import RunSpec, Unit, scheduler_of
-from rebat.workloads.generate import synthetic
+from rebat.runs.single import RUN_FILES, write_run
+from rebat.runs.unit import RunSpec, Unit
 
 
 def _expand(document: Document) -> Expansion:
@@ -56,18 +52,6 @@ def _without_paths(text: str, spec: RunSpec) -> str:
 def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for metric, size_class, value in flat_metrics(metrics):
         yield {"metric": metric, "size_class": size_class, "value": value}
-
-
-def _warm_up(selected: Sequence[Unit]) -> None:
-    if is_compiled():
-        return
-    jobs = synthetic(0, 50)
-    events = generate_events(Authors(1800, 600), jobs.n_nodes, horizon_s=1e4)
-    for unit in {unit.spec.policy: unit for unit in selected}.values():
-        try:
-            simulate(jobs, scheduler_of(unit.spec), machine_events=events)
-        except RebatError:
-            continue  # the runs of this policy will report the error
 
 
 class SimulationExtras(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -133,7 +117,6 @@ KIND = Kind(
     perform=_perform,
     rows=_rows,
     check=check_inputs,
-    warm_up=_warm_up,
     in_threads=in_threads,
     extras=SimulationExtras,
     gather=lambda selected: _gather(_usual(), selected),

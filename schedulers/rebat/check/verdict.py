@@ -514,7 +514,7 @@ class {name}(Policy):
     def plan(self, view, changes):
         """Yield a proposal for each job that starts now. Times are in microseconds (_us)."""
         free, queue = view.n_free, list(view.queue.values())
-        running = [(run.planned_end_us, run.attempt.n_nodes) for run in view.running.values()]
+        running = [(run.planned_end_us, run.n_nodes) for run in view.running.values()]
         while queue and queue[0].n_nodes <= free:
             attempt = queue.pop(0)
             free -= attempt.n_nodes

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -127,15 +127,57 @@ class WaitingJob(Protocol):
         """
 
 
+V_co = TypeVar("V_co", covariant=True)
+
+
+class ById(Mapping[str, V_co]):
+    """Read-only mapping by the id of an attempt. An attempt is a key too, instead of its id.
+
+    Parameters
+    ----------
+    rows : mapping
+        The values by id.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Mapping[str, V_co]) -> None:
+        self._rows = rows
+
+    def __getitem__(self, key: str | Attempt | Running) -> V_co:
+        return self._rows[key if isinstance(key, str) else key.id]
+
+    def __contains__(self, key: object) -> bool:
+        return getattr(key, "id", key) in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def keys(self) -> KeysView[str]:
+        return self._rows.keys()
+
+    def values(self) -> ValuesView[V_co]:
+        return self._rows.values()
+
+    def items(self) -> ItemsView[str, V_co]:
+        return self._rows.items()
+
+    def __repr__(self) -> str:
+        return repr(self._rows)
+
+
 class View:
     """Current state of the simulation. Times are in microseconds."""
 
     def __init__(self, state: State, registry: Registry) -> None:
         self._state, self._jobs, self._registry = state, state.jobs, registry
         self._machine = Machine(state)
-        self._blocked = MappingProxyType(state.jobs.blocked)
-        self._queue = MappingProxyType(state.jobs.queue)
-        self._running = MappingProxyType(state.jobs.running)
+        self._blocked = ById(state.jobs.blocked)
+        self._queue = ById(state.jobs.queue)
+        self._running = ById(state.jobs.running)
 
     @property
     def now_us(self) -> int:
@@ -163,7 +205,7 @@ class View:
         return self._state.nodes.n_free
 
     @property
-    def blocked(self) -> Mapping[str, Attempt]:
+    def blocked(self) -> ById[Attempt]:
         """Submitted jobs by id that wait for other jobs, or for a place in their array.
 
         They are not in the queue yet, and cannot start.
@@ -171,24 +213,24 @@ class View:
         return self._blocked
 
     @property
-    def queue(self) -> Mapping[str, Attempt]:
+    def queue(self) -> ById[Attempt]:
         """Queued attempts by id, in order of entry."""
         return self._queue
 
     @property
-    def running(self) -> Mapping[str, Running]:
+    def running(self) -> ById[Running]:
         """Running attempts by id, in order of start. They include attempts being stopped."""
         return self._running
 
     @property
-    def stopping(self) -> Mapping[str, object]:
+    def stopping(self) -> ById[object]:
         """Running attempts whose kill is not yet acknowledged, by id."""
-        return MappingProxyType(self._jobs.stopping)
+        return ById(self._jobs.stopping)
 
     @property
-    def scheduled(self) -> Mapping[str, object]:
+    def scheduled(self) -> ById[object]:
         """Running attempts that will be stopped at a checkpoint, by id."""
-        return MappingProxyType(self._jobs.scheduled)
+        return ById(self._jobs.scheduled)
 
     @property
     def waiting(self) -> Mapping[str, WaitingJob]:
@@ -407,44 +449,51 @@ class PartView(View):
         return int(self._machine.free.sum())
 
     @property
-    def blocked(self) -> Mapping[str, Attempt]:
-        return {
-            name: self.adapted(attempt)
-            for name, attempt in super().blocked.items()
-            if self.has(attempt.job_id)
-        }
+    def blocked(self) -> ById[Attempt]:
+        return ById(
+            {
+                name: self.adapted(attempt)
+                for name, attempt in super().blocked.items()
+                if self.has(attempt.job_id)
+            }
+        )
 
     @property
-    def queue(self) -> Mapping[str, Attempt]:
-        return {
-            name: self.adapted(attempt)
-            for name, attempt in super().queue.items()
-            if self.has(attempt.job_id)
-        }
+    def queue(self) -> ById[Attempt]:
+        return ById(
+            {
+                name: self.adapted(attempt)
+                for name, attempt in super().queue.items()
+                if self.has(attempt.job_id)
+            }
+        )
 
     @property
-    def running(self) -> Mapping[str, Running]:
-        return {
-            name: self.seen(running)
-            for name, running in super().running.items()
-            if self.has(running.attempt.job_id)
-        }
+    def running(self) -> ById[Running]:
+        return ById(
+            {
+                name: self.seen(running)
+                for name, running in super().running.items()
+                if self.has(running.attempt.job_id)
+            }
+        )
 
     @property
-    def stopping(self) -> Mapping[str, object]:
+    def stopping(self) -> ById[object]:
         return self._of_part(super().stopping)
 
     @property
-    def scheduled(self) -> Mapping[str, object]:
+    def scheduled(self) -> ById[object]:
         return self._of_part(super().scheduled)
 
-    def _of_part(self, rows: Mapping[str, object]) -> Mapping[str, object]:
+    def _of_part(self, rows: Mapping[str, object]) -> ById[object]:
         running = super().running
-        return {
+        part = {
             name: row
             for name, row in rows.items()
             if name in running and self.has(running[name].attempt.job_id)
         }
+        return ById(part)
 
     @property
     def waiting(self) -> Mapping[str, WaitingJob]:

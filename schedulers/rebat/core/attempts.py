@@ -205,6 +205,21 @@ class Running(msgspec.Struct, frozen=True, gc=False):
     nodes: NodeSet
 
     @property
+    def id(self) -> str:
+        """Id of the attempt."""
+        return self.attempt.id
+
+    @property
+    def job_id(self) -> str:
+        """Id of the job."""
+        return self.attempt.job_id
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes that the attempt requests."""
+        return self.attempt.n_nodes
+
+    @property
     def planned_end_us(self) -> int:
         """The latest possible end of the attempt: its start plus its walltime."""
         return min(self.start_us + self.attempt.walltime_us, FOREVER_US)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice between the compiled loop and the reference (engine and session)."""
+"""The choice between the rules as machine code or plain Python, and the reference."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset
 
-PAYS = 200_000
-"""Number of jobs from which compiling the loop takes less time than it saves."""
+PAYS = 500_000
+"""Number of jobs from which compiling the loop takes less time than it saves.
 
+Compiling takes 36 s of CPU if the kernels are compiled. With policy ``easy``, machine code then
+saves 72 microseconds per job (20,000 jobs: 1.4 s, 50,000: 3.5 s, 100,000: 7.6 s).
+"""
 
 RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
 """Times in seconds: Python code per run and per job, the loop per job, start of a process."""

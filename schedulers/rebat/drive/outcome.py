@@ -175,7 +175,7 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
         j, number = int(rows.job[row]), int(rows.number[row])
         problem = "has no walltime" if rows.cause[row] == codes.NO_WALLTIME else ""
         if rows.cause[row] == codes.DEPENDENCY:
-            condition = state.conditions[state.blocks["why_never"][state.jobs["block"][j] - 1]]
+            condition = state.conditions[state.blocks["why_never"][source.table["block"][j] - 1]]
             needed = f"{[*KINDS][condition['kind']]}:{source.blocking(int(condition['block']))}"
             problem = f"its dependency {needed} can never hold"
         if not problem:

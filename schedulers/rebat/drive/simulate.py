@@ -460,6 +460,7 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     for part in point.reactions:
         if isinstance(part, StealingOptions):
             parameters.stealing = True
+            # rules of a file have no code: the session asks them, and uses only the planning
             parameters.victim = VICTIM_RULES.get(part.victim, 0)
             parameters.criterion = CRITERIA.get(part.criterion, 0)
             parameters.timing = TIMINGS[part.timing]

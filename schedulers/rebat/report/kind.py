@@ -74,8 +74,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     check
         Function that checks, before the first run, that the inputs of units are readable and
         consistent.
-    warm_up
-        Function that compiles the code that units need, so that workers do not all compile it.
     in_threads
         Function that returns the keys of the units that threads of one process perform. Its
         arguments are the units and the number of threads.
@@ -101,7 +99,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     expand: Callable[[Document], Expansion]
     perform: Callable[[Unit, Path | None], dict[str, Any]]
     rows: Callable[[Unit, dict[str, Any]], Iterable[dict[str, Any]]]
-    warm_up: Callable[[Sequence[Unit]], None]
     extras: type
     gather: Callable[[Sequence[Unit]], Any]
     report: Callable[[Path, Any, Sequence[str]], Report]

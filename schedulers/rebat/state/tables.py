@@ -654,7 +654,10 @@ def numbers_of(parameters: Any, compiled: bool) -> Any:
 
 
 def finished(room: Room) -> Room:
-    """Return the room after a run, with all tables as structured arrays."""
+    """Return the room after a run, with the tables of the outcome as structured arrays.
+
+    The rows of the jobs are freed, because the outcome takes memory too.
+    """
     state = room.state
     return room._replace(
         state=state._replace(
@@ -664,7 +667,7 @@ def finished(room: Room) -> Room:
             attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
             lists=array_of(Lists, state.lists),
             hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),
-            jobs=array_of(Job, state.jobs),
+            jobs=zeros(Job, 0),
             blocks=array_of(Block, state.blocks),
             conditions=array_of(Condition, state.conditions),
         )
