@@ -16,11 +16,12 @@ pytestmark = pytest.mark.skipif(
 
 KERNEL = """
 import sys
-from rebat.kernels import code_cache
+from rebat.kernels import code_cache, jit
 from rebat.kernels.compiling import compiling
 from rebat.kernels.jit import is_ready
 if "no folder" in sys.argv:
     code_cache._Folders._locator_classes = []
+jit.INTERPRETED_S = 0
 begun = []
 compiling.on_begin = begun.append
 import mine

@@ -83,9 +83,9 @@ def warmup(
     The loop is compiled for these policies (default: baseline) and all that use the same rules.
     Steals at checkpoints, rounded numbers and the placement 'named' are compiled separately.
 
-    The machine code is stored next to the package. Without this command, a run uses the compiled
-    loop only if the loop is already compiled, or if the workload is so large that compiling it
-    saves time.
+    The machine code is stored next to the package. Without this command, the loop and the kernels
+    run as plain Python. A run compiles kernels that take long, and the loop only if the workload is
+    so large that compiling it saves time.
 
     \b
     Examples:

@@ -118,7 +118,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def signatures(self) -> list[Any]:
         """Return the types of arguments for which machine code is on disk."""
         file = self._cache_file
-        return [] if file is None else [key[0] for key in file._load_index()]
+        try:
+            return [] if file is None else [key[0] for key in file._load_index()]
+        except Exception:  # unpickling a damaged or older file can raise anything
+            return []
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store compiled code. If the cache is not writable, do nothing.

@@ -69,6 +69,11 @@ class Kernel:
         finally:
             self._left_s -= perf_counter() - begin
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the compiled function exists, for some arguments."""
+        return "compiled" in vars(self)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.compiled, name)
 
@@ -88,14 +93,22 @@ class Kernel:
 
 def _is_on_disk(function: Any) -> bool:
     """Return whether machine code of a kernel is in the cache, for any arguments."""
-    folder = Path(function.__code__.co_filename).parent / "__pycache__"
-    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-"
-    is_here = "NUMBA_CACHE_DIR" not in os.environ and os.access(folder, os.W_OK)
-    if is_here and not any(file.name.startswith(name) for file in folder.iterdir()):
+    source = Path(function.__code__.co_filename)
+    name = f"{source.stem}.{function.__qualname__}-"
+    files = (file.name for folder in _folders(source) for file in folder.iterdir())
+    if not any(file.startswith(name) for file in files):
         return False
     from rebat.kernels.code_cache import KernelCache
 
     return bool(KernelCache(function).signatures())
+
+
+def _folders(source: Path) -> list[Path]:
+    """Return the folders in which numba may store machine code of a file, if they exist."""
+    chosen, own = os.environ.get("NUMBA_CACHE_DIR"), source.parent / "__pycache__"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "numba"
+    folders = [*Path(chosen).glob("*")] if chosen else [own, *home.glob("*")]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def may_compile() -> bool:
@@ -107,9 +120,11 @@ def is_ready(function: Any, arguments: tuple[Any, ...]) -> bool:
     """Return whether a kernel or rule is compiled for these arguments, in memory or on disk."""
     if not may_compile():
         return True
+    kernel = machine_code_of(function) if function in _RULES else function
+    if isinstance(kernel, Kernel) and not kernel.is_loaded and not _is_on_disk(kernel.__wrapped__):
+        return False  # without importing numba
     from rebat.kernels.code_cache import is_compiled_for
 
-    kernel = machine_code_of(function) if function in _RULES else function
     return is_compiled_for(kernel, arguments)
 
 
