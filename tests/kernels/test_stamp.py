@@ -13,7 +13,8 @@ import rebat
 from rebat.kernels import code_cache
 
 PACKAGE = Path(rebat.__file__).parent
-DECORATED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule|whole_rule)\b", re.MULTILINE)
+MARKS = "kernel|inlined|step|inner|loop|rule|inlined_rule|whole_rule"
+DECORATED = re.compile(rf"^@({MARKS})\b", re.MULTILINE)
 
 
 def test_the_stamp_covers_every_file_with_compiled_functions() -> None:

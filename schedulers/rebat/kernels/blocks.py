@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebat.kernels.jit import loop
+from rebat.kernels.jit import inner, loop
 
 BITS = 63
 """Number of blocks per word."""
@@ -70,7 +70,7 @@ class BlockTable(NamedTuple):
     place: Any
 
 
-@loop
+@inner
 def words_of(blocks: int) -> int:
     """Return the number of words in a row for this number of blocks."""
     return (blocks + BITS - 1) // BITS
@@ -149,7 +149,7 @@ def block_of(table: Any, node: int) -> int:
     return low
 
 
-@loop
+@inner
 def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
     """Duplicate bit ``b`` in the first ``count`` rows. Later bits move up by one position."""
     words, w, bit = words_of(blocks), b // BITS, b % BITS
@@ -170,7 +170,7 @@ def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
             rows[i, words] = carry
 
 
-@loop
+@inner
 def split_block(table: Any, b: int, nodes: int) -> None:
     """Split block ``b`` after its first ``nodes`` nodes."""
     blocks = table.n[BLOCKS]
@@ -183,7 +183,7 @@ def split_block(table: Any, b: int, nodes: int) -> None:
     table.n[BLOCKS] = blocks + 1
 
 
-@loop
+@inner
 def cut_before(table: Any, node: int) -> None:
     """Split the block that contains ``node``, so that ``node`` is the first node of a block."""
     b = block_of(table, node)
@@ -191,7 +191,7 @@ def cut_before(table: Any, node: int) -> None:
         split_block(table, b, node - table.first[b])
 
 
-@loop
+@inner
 def mark_nodes(table: Any, intervals: Any) -> None:
     """Write the nodes of ``intervals`` into ``mark``. Split blocks at the bounds of intervals."""
     for i in range(intervals.shape[0]):
@@ -221,7 +221,7 @@ def nodes_of(table: Any, row: Any, out: Any) -> int:
     return k
 
 
-@loop
+@inner
 def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
     """For each block that differs from the previous block in any row, set its bit in ``mark``."""
     for i in range(count):
@@ -232,7 +232,7 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
             carry = x >> (BITS - 1)
 
 
-@loop
+@inner
 def places_of(mark: Any, blocks: int, place: Any) -> int:
     """Write the new index of each marked block into ``place``, and return how many are marked.
 
@@ -246,7 +246,7 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
     return n_kept
 
 
-@loop
+@inner
 def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
     """Remove the bits of unmarked blocks from the first ``count`` rows.
 
@@ -270,7 +270,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
         fill(rows[i], kept_words, n_kept)
 
 
-@loop
+@inner
 def fill(row: Any, words: int, blocks: int) -> None:
     """Replace ``row``, which marks the positions at which a set begins or stops, with this set."""
     carry = 0
@@ -284,7 +284,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
         row[words - 1] &= (1 << (blocks % BITS)) - 1
 
 
-@loop
+@inner
 def merge_blocks(table: Any) -> None:
     """Merge neighbouring blocks that are equal in all rows, if rows then need fewer words."""
     blocks = table.n[BLOCKS]

@@ -34,7 +34,7 @@ from rebat.kernels.box_slots import (
     taken_over,
     unpack,
 )
-from rebat.kernels.jit import kernel, loop, step
+from rebat.kernels.jit import inner, kernel, step
 
 UNKNOWN = -1
 
@@ -126,7 +126,7 @@ def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
     return fits
 
 
-@loop
+@inner
 def first_fit(
     plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted,
     front: Words, out: Any,
@@ -247,7 +247,7 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
     return False
 
 
-@loop
+@inner
 def reach_of(slots: Any, i: int, blocks: Any, words: Any) -> int:
     """Return the time until which any of ``blocks`` stays free, starting at slot ``i``."""
     for w in range(words.shape[0]):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.kernels.counts import step_at
-from rebat.kernels.jit import kernel, loop, step
+from rebat.kernels.jit import inner, kernel, step
 
 NEVER = 2**62
 
@@ -153,7 +153,7 @@ def split(slots: Any, time: int) -> int:
     return at
 
 
-@loop
+@inner
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
     """Mark the ``size`` blocks of ``words`` as in use, or as free, over [start, end).
 

@@ -23,7 +23,8 @@ from rebat.kernels.compiling import compiling
 FOLDERS = "kernels", "models", "rules", "drive"
 """The folders of the package with compiled functions."""
 
-_COMPILED = re.compile(r"^@(kernel|inlined|step|loop|rule|inlined_rule|whole_rule)\b", re.MULTILINE)
+_MARKS = "kernel|inlined|step|inner|loop|rule|inlined_rule|whole_rule"
+_COMPILED = re.compile(rf"^@({_MARKS})\b", re.MULTILINE)
 _IMPORT = re.compile(r"^from (rebat[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 _CONSTANT = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rebat.kernels import counts
 from rebat.kernels.counts import NEVER
-from rebat.kernels.jit import loop, step
+from rebat.kernels.jit import inner, loop, step
 from rebat.kernels.spread import (
     BLOCK,
     ENDLESS,
@@ -197,7 +197,7 @@ def compress(
     return gather(steps, t, f), moved
 
 
-@loop
+@inner
 def move_all(
     steps: Spread, index: Any, power: int, size: Any, duration: Any, start: Any, queued: int,
     opened: int, longest: int,
@@ -233,7 +233,7 @@ def place(
     return gather(steps, t, f)
 
 
-@loop
+@inner
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
     """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):

@@ -142,7 +142,7 @@ def inlined(function: Function) -> Function:
 
     Otherwise, each call would count references to every array, which takes longer than the step.
     """
-    return _compiled(function, ALWAYS, forceinline=True)
+    return _compiled(function, ALWAYS, part=True, forceinline=True)
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -152,12 +152,17 @@ def step(function: Callable[..., Any]) -> Callable[..., Any]:
     ``_nrt`` is the option of numba that enables reference counts. Python always interprets a step:
     machine code could return an array that is no longer there.
     """
-    return _compiled(function, ALWAYS, forceinline=True, _nrt=False)
+    return _compiled(function, ALWAYS, part=True, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
     """Declare a kernel without reference counts of arrays. It must not create an array."""
     return _compiled(function, _nrt=False)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare a kernel like `loop` that only kernels call. It is compiled with each of them."""
+    return _compiled(function, ALWAYS, part=True, _nrt=False)
 
 
 _RULES: dict[Any, dict[str, Any]] = {}

@@ -22,11 +22,11 @@ from rebat.kernels.blocks import (
     words_of,
 )
 from rebat.kernels.counts import NEVER, step_at
-from rebat.kernels.jit import loop
+from rebat.kernels.jit import inner, loop
 from rebat.kernels.slices import add, join_all, take, window
 
 
-@loop
+@inner
 def free_in(table: Any, k: int) -> int:
     """Set ``fit`` to the free blocks of slice ``k``, and return their number of nodes."""
     for w in range(words_of(table.n[BLOCKS])):
@@ -34,7 +34,7 @@ def free_in(table: Any, k: int) -> int:
     return table.f[k]
 
 
-@loop
+@inner
 def excess(table: Any, k: int) -> int:
     """Return the number of nodes of ``fit`` that are not free in slice ``k``."""
     nodes = 0
@@ -50,7 +50,7 @@ def narrow(table: Any, k: int) -> None:
         table.fit[0, w] &= table.free[k, w]
 
 
-@loop
+@inner
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     """Return the earliest start at which the job fits, starting at slice ``since``, or NEVER.
 
@@ -87,7 +87,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     return NEVER
 
 
-@loop
+@inner
 def fits_now(table: Any, size: int, duration: int) -> bool:
     """Return whether the job can start immediately. If so, ``fit`` contains the available nodes."""
     left = free_in(table, 0)
@@ -102,7 +102,7 @@ def fits_now(table: Any, size: int, duration: int) -> bool:
 # ---- reservations
 
 
-@loop
+@inner
 def hold_lowest(table: Any, k: int, size: int) -> None:
     """Write the ``size`` lowest nodes of ``fit`` into row ``k`` of ``held``."""
     words = words_of(table.n[BLOCKS])
@@ -135,7 +135,7 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
         table.held[k, : words_of(table.n[BLOCKS])] = 0
 
 
-@loop
+@inner
 def lift(table: Any, k: int) -> None:
     """Free the nodes of reservation ``k``. Slices that become equal are not joined."""
     if table.end[k] > table.t[0] and table.start[k] < NEVER:

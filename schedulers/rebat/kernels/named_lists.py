@@ -11,7 +11,7 @@ from typing import Any
 
 from rebat.kernels.blocks import BLOCKS, RESERVED, SLICES, merge_blocks, weight, words_of
 from rebat.kernels.counts import NEVER, step_at
-from rebat.kernels.jit import loop
+from rebat.kernels.jit import inner, loop
 from rebat.kernels.named import clear, first_fit, fits_now, lift, reserve
 from rebat.kernels.slices import join
 
@@ -34,7 +34,7 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
         reserve(table, k, size[k], duration[k], fit)
 
 
-@loop
+@inner
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
     """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, else a later slice.
 
@@ -54,7 +54,7 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
     return i
 
 
-@loop
+@inner
 def narrow_without(table: Any, k: int, j: int) -> int:
     """Remove from ``fit`` the blocks that are not free in slice ``j``, and count their nodes.
 
@@ -71,7 +71,7 @@ def narrow_without(table: Any, k: int, j: int) -> int:
     return lost
 
 
-@loop
+@inner
 def after_conflict(table: Any, k: int, size: int, j: int) -> int:
     """Return the first slice from which ``size`` nodes stay free up to slice ``j``.
 
@@ -88,7 +88,7 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
     return j + 1
 
 
-@loop
+@inner
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
     """Return the earliest time before ``before`` at which reservation ``k`` fits, or NEVER.
 
@@ -112,7 +112,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
     return NEVER
 
 
-@loop
+@inner
 def may_move_down(table: Any, k: int) -> bool:
     """Return whether a lower node can replace the highest node of reservation ``k``.
 
@@ -167,7 +167,7 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     return moved
 
 
-@loop
+@inner
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
     """Move reservation ``k`` to its first fit from slice ``since`` on.
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from rebat.kernels.blocks import BLOCKS, SLICES, mark_nodes, weight, words_of
 from rebat.kernels.counts import NEVER, step_at
-from rebat.kernels.jit import loop
+from rebat.kernels.jit import inner, loop
 
 
-@loop
+@inner
 def split_slice(table: Any, time: int) -> int:
     """Make ``time`` the start of a slice, and return the index of this slice."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
@@ -28,7 +28,7 @@ def split_slice(table: Any, time: int) -> int:
     return i + 1
 
 
-@loop
+@inner
 def copy_slice(table: Any, source: int, target: int, words: int) -> None:
     """Copy slice ``source`` over slice ``target``."""
     table.t[target] = table.t[source]
@@ -46,7 +46,7 @@ def same(table: Any, i: int, j: int) -> bool:
     return w == words
 
 
-@loop
+@inner
 def drop_if_same(table: Any, time: int) -> None:
     """Join the slice that begins at ``time`` with the previous slice if both are equal."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
@@ -57,7 +57,7 @@ def drop_if_same(table: Any, time: int) -> None:
         table.n[SLICES] = n - 1
 
 
-@loop
+@inner
 def join_all(table: Any) -> None:
     """Join each slice with the previous slice if both are equal."""
     last, words = 0, words_of(table.n[BLOCKS])
@@ -81,7 +81,7 @@ def forget(table: Any, now: int) -> None:
     table.n[SLICES] = n - i
 
 
-@loop
+@inner
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
     """Split slices at both times. Return the slices that begin at ``start`` and at ``end``."""
     i = split_slice(table, start)
@@ -95,7 +95,7 @@ def join(table: Any, start: int, end: int) -> None:
     drop_if_same(table, start)
 
 
-@loop
+@inner
 def remove(table: Any, row: Any, i: int, j: int) -> None:
     """Mark the blocks of ``row`` as not free in slices ``[i, j)``. Some may already be marked."""
     for w in range(words_of(table.n[BLOCKS])):
@@ -117,7 +117,7 @@ def add(table: Any, row: Any, i: int, j: int) -> None:
             table.f[k] += whole if won == row[w] else weight(table.first, w, won)
 
 
-@loop
+@inner
 def take(table: Any, row: Any, start: int, end: int) -> None:
     """Mark the blocks of ``row`` as used over ``[start, end)``."""
     if start < end:
@@ -126,7 +126,7 @@ def take(table: Any, row: Any, start: int, end: int) -> None:
         join(table, start, end)
 
 
-@loop
+@inner
 def give(table: Any, row: Any, start: int, end: int) -> None:
     """Mark the blocks of ``row`` as unused over ``[start, end)``."""
     if start < end:
