@@ -281,7 +281,9 @@ class Simulation:
                 at.append(events.pop(0))
             hit = self.change_nodes(at)
             self.unblock_all()
-            self.react(hit, ended)
+            # semantics: a job that is hidden from the policy causes no plan
+            if ended or at or self.news.arrived or any(w.until == self.now for w in self.waits):
+                self.react(hit, ended)
 
     def end_attempts(self) -> list[Attempt]:
         ended = sorted([a for a in self.running if a.end == self.now], key=lambda a: a.seq)
@@ -306,7 +308,7 @@ class Simulation:
     def unblock_all(self) -> bool:
         """Put the jobs into the queue that nothing blocks any more; return whether there are any.
 
-        semantics: by the job that started or ended; rejections block or unblock further jobs.
+        semantics: dependents of jobs that started or ended first, then tasks of arrays.
         """
         before = len(self.news.arrived)
         while self.changed:
