@@ -540,15 +540,15 @@ class Simulation:
             self.hold_begins(wait)
             self.waits.append(wait)
             self.news.failed = True
-        self.unblock_all()
-        for wait in over:
-            self.hold_ends(wait)
         if sum(not wait.placed for wait in self.waits) > 1:
             self.doubts.add("two holds begin at one time")
         for wait in self.waits:
             if not wait.placed:  # node-stealing.md: held
                 n, wait.nodes = len(wait.nodes), set()
                 wait.nodes, wait.placed = set(sorted(self.free())[:n]), True
+        self.unblock_all()
+        for wait in over:
+            self.hold_ends(wait)
 
     def hold_begins(self, wait: Wait) -> None:
         wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
