@@ -13,3 +13,9 @@ from tests.support.both_ways import Case
 def test_runs_have_the_records_of_the_oracle(first):
     for seed in range(first, first + 25):
         play(Case(seed, depends=False))
+
+
+@pytest.mark.parametrize("first", range(0, 150, 25))
+def test_runs_with_dependencies_and_arrays_have_the_records_of_the_oracle(first):
+    for seed in range(first, first + 25):
+        play(Case(seed, depends=True))

@@ -8,10 +8,11 @@ its authors (docs/node-stealing.md), *axes* and *semantics* are pages of the doc
 
 from __future__ import annotations
 
-import ast
 import math
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.oracles.formulas import divide, evaluate, formula_of
 
 FOREVER = 2**62
 REGULAR, VICTIM, FAILED = 1, 2, 3  # paper 7.2.1
@@ -218,73 +219,6 @@ ORDERS = (
     "fcfs", "fcfs-by-id", "priority", "shortest", "largest", "smallest", "lpt", "spt", "hpa",
     "lpa", "la", "sa", "ljf",
 )  # fmt: skip
-FORMULAS = {  # site-rules.md: orders by formula
-    "wfp3": "(age/walltime)**3 * size",
-    "unicef": "age / (log2(size) * walltime)",
-    "f1": "-(log10(walltime)*size + 870*log10(submitted))",
-    "f2": "-(sqrt(walltime)*size + 25600*log10(submitted))",
-    "f3": "-(walltime*size + 6860000*log10(submitted))",
-    "f4": "-(walltime*sqrt(size) + 530000*log10(submitted))",
-}
-
-
-def formula_of(text: str) -> str:
-    """Return the formula of a queue order."""
-    if not text.startswith("multifactor"):
-        return FORMULAS.get(text, text)
-    # site-rules.md: Slurm's multifactor priority
-    weights = dict(part.split("=") for part in text.split(":")[1:])
-    oldest = float(weights.pop("max_age", 604800))
-    parts = {"age": f"min(age/{oldest}, 1)", "size": "size/nodes", "partition": "partition"}
-    return " + ".join(f"{weights[name]}*{parts[name]}" for name in weights)
-
-
-def clamped(x: float) -> float:
-    return max(-1e30, min(1e30, x))
-
-
-def divide(x: float, y: float) -> float:
-    """Divide (site-rules.md: by zero results in a limit, 0/0 in 0)."""
-    if y == 0:
-        return 0.0 if x == 0 else math.copysign(1e30, x)
-    return clamped(x / y)
-
-
-def power(x: float, y: float) -> float:
-    try:
-        result = x**y
-    except ZeroDivisionError:
-        return 1e30
-    except OverflowError:
-        return 1e30 if x > 0 or y % 2 == 0 else -1e30
-    return 0.0 if isinstance(result, complex) else clamped(result)
-
-
-def evaluate(text: str, columns: dict[str, float]) -> float:
-    """Return the value of a formula for the columns of an attempt."""
-
-    calls: dict[str, Any] = {
-        "min": min, "max": max, "floor": math.floor,
-        "sqrt": lambda x: math.sqrt(x) if x > 0 else 0.0,
-        "log": lambda x: math.log(x) if x > 0 else -1e30,
-        "log2": lambda x: math.log2(x) if x > 0 else -1e30,
-        "log10": lambda x: math.log10(x) if x > 0 else -1e30,
-    }  # fmt: skip
-    binary: dict[type, Any] = {
-        ast.Add: lambda x, y: clamped(x + y), ast.Sub: lambda x, y: clamped(x - y),
-        ast.Mult: lambda x, y: clamped(x * y), ast.Div: divide, ast.Pow: power,
-    }  # fmt: skip
-
-    def of(node: Any) -> float:
-        if isinstance(node, ast.BinOp):
-            return binary[type(node.op)](of(node.left), of(node.right))
-        if isinstance(node, ast.UnaryOp):
-            return -of(node.operand) if isinstance(node.op, ast.USub) else of(node.operand)
-        if isinstance(node, ast.Call):
-            return clamped(calls[node.func.id](*map(of, node.args)))  # type: ignore[attr-defined]
-        return columns[node.id] if isinstance(node, ast.Name) else float(node.value)
-
-    return of(ast.parse(text.strip().replace("class", "class_"), mode="eval").body)
 
 
 class Simulation:
@@ -307,7 +241,9 @@ class Simulation:
         self.running: list[Attempt] = []
         self.plan_of: dict[Attempt, Block] = {}
         self.records: list[Record] = []
-        self.rejections: list[str] = []
+        self.blocked: list[Attempt] = []
+        self.changed: list[Job] = []  # started or ended, and their dependents are not considered
+        self.rejections: list[tuple[str, str]] = []
         self.given_up: list[str] = []
         self.news = News()
         self.waits: list[Wait] = []
@@ -330,7 +266,7 @@ class Simulation:
         coming = sorted(self.jobs, key=lambda job: (job.submit, job.id))
         # failures.md: at one time, repairs are before failures
         events = sorted(self.events, key=lambda e: (e[0], not e[1]))
-        while coming or self.running or self.queue or self.waits:
+        while coming or self.running or self.queue or self.waits or self.blocked:
             times = [a.end for a in self.running] + [j.submit for j in coming[:1]]
             times += [wait.until for wait in self.waits]
             times += [e[0] for e in events[:1]]
@@ -344,7 +280,10 @@ class Simulation:
             while events and events[0][0] == self.now:
                 at.append(events.pop(0))
             hit = self.change_nodes(at)
-            self.react(hit, ended)
+            self.unblock_all()
+            # semantics: a job that is hidden from the policy causes no plan
+            if ended or at or self.news.arrived or any(w.until == self.now for w in self.waits):
+                self.react(hit, ended)
 
     def end_attempts(self) -> list[Attempt]:
         ended = sorted([a for a in self.running if a.end == self.now], key=lambda a: a.seq)
@@ -354,19 +293,67 @@ class Simulation:
             cause = "walltime" if walltime else "job failed" if a.job.fails else "completed"
             recovery = a.pattern.first_recovery if a.pattern else 0
             self.record(a, cause, max(0, a.end - a.start - recovery))  # files.md: kept_seconds
-            a.job.over = cause
+            self.over(a.job, cause)
             self.history.setdefault(a.job.user, []).append((self.now, a.end - a.start))
             self.news.ended = True
         return ended
 
     def submit(self, job: Job) -> None:
         job.index = sum(j.index >= 0 for j in self.jobs)
-        a = Attempt(job, 0, 0, job.wall, job.delay, self.now, REGULAR, job.pattern)
-        self.enter(a)
+        self.serials += 1
+        a = Attempt(job, 0, self.serials, job.wall, job.delay, self.now, REGULAR, job.pattern)
+        self.blocked.append(a)
+        self.unblock(a)
+
+    def unblock_all(self) -> bool:
+        """Put the jobs into the queue that nothing blocks any more; return whether there are any.
+
+        semantics: dependents of jobs that started or ended first, then tasks of arrays.
+        """
+        before = len(self.news.arrived)
+        while self.changed:
+            job = self.changed.pop(0)
+            for a in [*self.blocked]:
+                if any(name == job.id for _, name in a.job.conditions):
+                    self.unblock(a)
+        for a in [*self.blocked]:
+            if self.is_ready(a) and not self.is_full(a.job.array):
+                self.blocked.remove(a)
+                self.enter(a)
+        return len(self.news.arrived) > before
+
+    def unblock(self, a: Attempt) -> None:
+        """Put a job into the queue if nothing blocks it; reject it if a condition never holds."""
+        conditions = a.job.conditions
+        never = [f"{k}:{name}" for k, name in conditions if self.holds_now(k, name) is False]
+        if never:
+            self.blocked.remove(a)
+            self.refuse(a, f"its dependency {never[0]} can never hold")
+        elif self.is_ready(a) and not a.job.array:
+            self.blocked.remove(a)
+            self.enter(a)
+
+    def is_ready(self, a: Attempt) -> bool:
+        return all(self.holds_now(kind, name) for kind, name in a.job.conditions)
+
+    def holds_now(self, kind: str, name: str) -> bool | None:
+        """Return whether a condition holds; None if this is not known yet."""
+        job = next(job for job in self.jobs if job.id == name)
+        if kind == "after":
+            return bool(job.over) or any(a.start >= 0 for a in job.runs) or None
+        if not job.over:
+            return None
+        return kind == "afterany" or (job.over == "completed") == (kind == "afterok")
+
+    def is_full(self, array: str) -> bool:
+        """Return whether as many tasks of an array as allowed are in the queue or running."""
+        active = [job for job in self.jobs if job.array == array and job.runs and not job.over]
+        return bool(array) and len(active) >= int(array.rpartition("%")[2])
 
     def enter(self, a: Attempt) -> None:
         """Put an attempt into the queue."""
-        a.serial = self.serials = self.serials + 1
+        if a.number:
+            a.serial = self.serials = self.serials + 1
         a.queued = self.now
         a.job.runs.append(a)
         a.predicted = min(a.wall, self.predict(a))
@@ -457,7 +444,7 @@ class Simulation:
         a = stop.attempt
         if interrupted and a.job.interruptions >= self.max_attempts:
             self.given_up.append(a.job.id)
-            a.job.over = "given up"
+            self.over(a.job, "given up")
             return
         self.enter(
             Attempt(
@@ -511,11 +498,14 @@ class Simulation:
         for wait in early:
             over.remove(wait)
             self.hold_ends(wait)
+        self.unblock_all()
         if any(w.why == "ended" for w in over) or (two and (kills or any(w.why for w in over))):
             self.plan()
         for wait in due:
             self.hold_ends(wait)
+        self.unblock_all()
         self.end_instant(kills, due, [w for w in over if w not in due])
+        self.unblock_all()
         self.plan()
 
     def why_over(self, wait: Wait, hit: list[Attempt], ended: list[Attempt]) -> str:
@@ -550,14 +540,15 @@ class Simulation:
             self.hold_begins(wait)
             self.waits.append(wait)
             self.news.failed = True
-        for wait in over:
-            self.hold_ends(wait)
         if sum(not wait.placed for wait in self.waits) > 1:
             self.doubts.add("two holds begin at one time")
         for wait in self.waits:
             if not wait.placed:  # node-stealing.md: held
                 n, wait.nodes = len(wait.nodes), set()
                 wait.nodes, wait.placed = set(sorted(self.free())[:n]), True
+        self.unblock_all()
+        for wait in over:
+            self.hold_ends(wait)
 
     def hold_begins(self, wait: Wait) -> None:
         wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
@@ -693,8 +684,8 @@ class Simulation:
             return keys[order], a.job.index
         return keys[order]
 
-    def formula_key(self, a: Attempt) -> float:
-        return -a.value
+    def formula_key(self, a: Attempt) -> Any:
+        return -a.value, a.queued
 
     def sort_by_formula(self) -> None:
         """Compute the values of a formula again (site-rules.md: order_period)."""
@@ -751,6 +742,7 @@ class Simulation:
         a.end = self.now + min(a.delay, a.wall)
         self.queue.remove(a)
         self.running.append(a)
+        self.changed.append(a.job)
 
     def busy(self) -> list[Block]:
         """Return what the running attempts hold until their planned ends."""
@@ -800,13 +792,20 @@ class Simulation:
         return None
 
     def plan(self) -> None:
+        """Plan, and again if a start lets further jobs enter the queue."""
+        self.plan_once()
+        while self.unblock_all():
+            self.plan_once()
+
+    def plan_once(self) -> None:
         self.sort_by_formula()
+        self.news.arrived.sort(key=lambda a: a.serial)
         # semantics: first those without a walltime, then those that are too large
         required = self.options.get("walltimes") == "required"
         for a in [a for a in self.news.arrived if required and a.wall >= FOREVER]:
-            self.reject(a)
+            self.reject(a, "has no walltime")
         for a in [a for a in self.news.arrived if a.job.n > self.n_nodes]:
-            self.reject(a)
+            self.reject(a, f"requires {a.job.n} nodes, but the maximum is {self.n_nodes}")
         if self.options.get("planning") == "fifo":
             self.plan_fifo()
         elif self.depth() is None:
@@ -815,12 +814,19 @@ class Simulation:
             self.plan_some(self.depth() or 0)
         self.news = News()
 
-    def reject(self, a: Attempt) -> None:
+    def reject(self, a: Attempt, why: str) -> None:
         self.queue.remove(a)
         self.news.arrived.remove(a)
-        self.rejections.append(a.job.id)
+        self.refuse(a, why)
+
+    def refuse(self, a: Attempt, why: str) -> None:
+        self.rejections.append((a.job.id, why))
         self.records.append(Record(a.id, -1, -1, "rejected", 0, ()))
-        a.job.over = "rejected"
+        self.over(a.job, "rejected")
+
+    def over(self, job: Job, how: str) -> None:
+        job.over = how
+        self.changed.append(job)
 
     def depth(self) -> int | None:
         text = self.options.get("depth", "conservative")
