@@ -530,7 +530,6 @@ class Simulation:
                 self.news.failed = True
         # the policy's stops come first, then the other attempts on failed nodes
         kills.sort(key=lambda kill: kill[3] is None and kill[1] == "node failure")
-        kills += [(wait.stop, "stolen", VICTIM, None) for wait in due]
         for stop, cause, priority, wait in kills:
             if wait is None:
                 self.kill(stop, cause, priority)
@@ -546,6 +545,8 @@ class Simulation:
             if not wait.placed:  # node-stealing.md: held
                 n, wait.nodes = len(wait.nodes), set()
                 wait.nodes, wait.placed = set(sorted(self.free())[:n]), True
+        for wait in due:
+            self.kill(wait.stop, "stolen", VICTIM)
         self.unblock_all()
         for wait in over:
             self.hold_ends(wait)
