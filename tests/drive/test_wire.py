@@ -17,7 +17,7 @@ from rebat.session.session import Session
 from rebat.session.state import BrokenInvariant
 from tests.drive.test_both_ways import agreement
 from tests.support.both_ways import Case, check_same
-from tests.support.recordings import folder_of, replay
+from tests.support.recordings import OUR_RECORDINGS, folder_of, replay
 
 
 def test_random_conversations_are_equal() -> None:
@@ -62,19 +62,7 @@ def test_the_session_answers_what_the_rules_do_not_cover() -> None:
         assert responder.began and responder.n_running == responder.n_waiting == 0
 
 
-RECORDED = [
-    ("conservative_bf_250", "batsched-conservative"),
-    ("easy_bf_250", "batsched-easy"),
-    ("generic_events", "sfsj"),
-    *(
-        (f"ties_{number}_{policy}", policy)
-        for number in (701, 703, 704, 706, 707, 709)
-        for policy in ("sfsj", "h322")
-    ),
-]
-
-
-@pytest.mark.parametrize(("recording", "policy"), RECORDED)
+@pytest.mark.parametrize(("recording", "policy"), OUR_RECORDINGS)
 def test_conversations_recorded_with_batsim_are_equal(recording: str, policy: str) -> None:
     path, chosen = folder_of(recording) / f"{recording}.jsonl", preset(policy)
     assert not [*replay(path, lambda _: Wire(chosen.point, chosen.session))]

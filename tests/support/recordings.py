@@ -22,6 +22,18 @@ SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[3] / "shared
 ABSENT = "needs recordings that are not part of the project"
 """Reason for skipping a test if this folder is absent. `tests.conftest` counts these skips."""
 
+OUR_RECORDINGS = [
+    ("conservative_bf_250", "batsched-conservative"),
+    ("easy_bf_250", "batsched-easy"),
+    ("generic_events", "sfsj"),
+    *(
+        (f"ties_{number}_{policy}", policy)
+        for number in (701, 703, 704, 706, 707, 709)
+        for policy in ("sfsj", "h322")
+    ),
+]
+"""Conversations with Batsim that a preset repeats: recording, preset."""
+
 
 def beside(name: str = ".") -> Path:
     """Return a path in the folder ``shared``; skip the test if the path is absent."""

@@ -6,22 +6,10 @@ from __future__ import annotations
 import pytest
 
 from rebat.wire.conversation import session_for
-from tests.support.recordings import folder_of, replay
+from tests.support.recordings import OUR_RECORDINGS, folder_of, replay
 
 
-@pytest.mark.parametrize(
-    ("recording", "policy"),
-    [
-        ("conservative_bf_250", "batsched-conservative"),
-        ("easy_bf_250", "batsched-easy"),
-        ("generic_events", "sfsj"),
-        *(
-            (f"ties_{number}_{policy}", policy)
-            for number in (701, 703, 704, 706, 707, 709)
-            for policy in ("sfsj", "h322")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("recording", "policy"), OUR_RECORDINGS)
 def test_our_presets_answer_as_was_recorded(recording: str, policy: str) -> None:
     path = folder_of(recording) / f"{recording}.jsonl"
     assert list(replay(path, lambda _: session_for(policy, {}, strict=True))) == []
