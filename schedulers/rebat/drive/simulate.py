@@ -246,16 +246,11 @@ def simulate(
     until_us = FOREVER_US if events.are_file else until_us
     formula = arrays_of(point.common.formula, n_nodes)
     play: Any = machine_code_of(run) if compiled else run
-    factor = 1
-
-    def new_room() -> tables.Room:
-        return tables.room_for(
-            table, profiles, parameters, n_failures, factor, machine.table, jobs.links, formula,
-            compiled,
-        )  # fmt: skip
-
     n_failures = len(events.columns(until_us, n_nodes)[0][-1])
-    room, plan = new_room(), tables.table_for(parameters, factor)
+    room = tables.room_for(
+        table, profiles, parameters, n_failures, machine.table, jobs.links, formula, compiled
+    )
+    plan = tables.table_for(parameters)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -271,7 +266,6 @@ def simulate(
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
             continue
-        factor *= 2
         room = tables.twice(room)
         if plan is not None:
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
@@ -335,11 +329,11 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     profiles = zeros(tables.Profile, 0)
     parts, links = tables.parts_for([1]), tables.no_links()
     formula = arrays_of(None, 1)
-    room = tables.room_for(jobs, profiles, parameters, 0, 1, parts, links, formula, True)
+    room = tables.room_for(jobs, profiles, parameters, 0, parts, links, formula, True)
     return (
         *Events([]).columns(0, 1)[0],
         room,
-        tables.table_for(parameters, 1),
+        tables.table_for(parameters),
         extended(parameters),
     )
 

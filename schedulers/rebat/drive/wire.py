@@ -218,9 +218,9 @@ class Wire:
         self.called: set[int] = set()
         self.lag_us: int | None = None
         self.sent: dict[int, int] = {}  # when the kill of an attempt was sent
-        self.table = tables.table_for(self.parameters, 1)
+        self.table = tables.table_for(self.parameters)
         self.room = tables.room_for(
-            zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0, 1,
+            zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
             self.machine.table, tables.no_links(), self.formula, compiled=False,
         )  # fmt: skip
         self.state = self.room.state

@@ -46,7 +46,7 @@ class ByRules:
         numbers = parameters_of(point, state.nodes.n_nodes, state.options.max_attempts)
         for name in PLANNING:
             setattr(state.rows.n, name, getattr(numbers, name))
-        self._table = table_for(numbers, 1)
+        self._table = table_for(numbers)
         if point.common.formula:
             operations, arguments = arrays_of(point.common.formula, state.nodes.n_nodes)
             n = room.queue.shape[1]

@@ -333,7 +333,7 @@ class State:
         )
         self.show(
             tables.room_for(
-                zeros(tables.Job, 64), zeros(tables.Profile, 1), parameters, 64, 1,
+                zeros(tables.Job, 64), zeros(tables.Profile, 1), parameters, 64,
                 tables.parts_for([n_nodes]), tables.no_links(), arrays_of(None, 1), compiled=False,
             )
         )  # fmt: skip

@@ -498,12 +498,12 @@ class Room(NamedTuple):
     scratch: Any
 
 
-def table_for(parameters: Any, factor: int) -> BlockTable | None:
+def table_for(parameters: Any) -> BlockTable | None:
     """Return the plan of named nodes, or None if nodes are only counted."""
     if not parameters.named:
         return None
-    few, n_nodes = SLICES * factor, parameters.n_nodes
-    table = empty_table(2 * few, max(1, min(n_nodes, few)), 2 * few)
+    n_nodes = parameters.n_nodes
+    table = empty_table(2 * SLICES, max(1, min(n_nodes, SLICES)), 2 * SLICES)
     table.n[:] = 1, 1, 0
     table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
     return table
@@ -526,7 +526,6 @@ def room_for(
     profiles: Any,
     parameters: Any,
     n_failures: int,
-    factor: int,
     parts: Any,
     links: Links,
     formula: tuple[Any, Any],
@@ -534,15 +533,14 @@ def room_for(
 ) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
-    ``factor`` doubles each time that they were too small. ``formula`` contains the operations and
-    arguments of the queue order, or empty arrays.
+    ``formula`` contains the operations and arguments of the queue order, or empty arrays.
     """
     by_value = len(formula[0]) > 0
-    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, SMALL * factor
+    n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, SMALL
     n_parts, n_free = len(parts), int(parts["n_free"].sum())
-    k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
+    k = n_jobs + 2 * n_failures + SPARE
     if not compiled:  # rows are objects, so begin with few of them
-        k, few = (n_jobs + n_jobs // 2 + SPARE) * factor, SMALL_PLAIN * factor
+        k, few = n_jobs + n_jobs // 2 + SPARE, SMALL_PLAIN
     queued = int(np.bincount(jobs["part"], minlength=1).max()) + 1
 
     def ints(*shape: int) -> Any:
@@ -559,7 +557,7 @@ def room_for(
         jobs=rows_of(Job, jobs, compiled),
         profiles=rows_of(Profile, profiles, compiled),
         attempts=new_rows(Attempt, k, compiled),
-        nodes=np.zeros((16 * k + 8 * n_nodes * factor, 2), dtype=np.int32),
+        nodes=np.zeros((16 * k + 8 * n_nodes, 2), dtype=np.int32),
         owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
         free=np.bincount(block_of, ~down).astype(np.int64),
@@ -588,7 +586,7 @@ def room_for(
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
-        holds=_tables(n_parts, 2 * k if n_parts == 1 else (2 * queued + SPARE) * factor, compiled),
+        holds=_tables(n_parts, 2 * k if n_parts == 1 else 2 * queued + SPARE, compiled),
         overdue=ints(n_parts, few, 2),
         size=ints(n_parts, queued),
         duration=ints(n_parts, queued),
@@ -600,11 +598,11 @@ def room_for(
         table=np.zeros((queued if by_value else 1, len(COLUMNS))),
         stack=np.zeros(DEEPEST),
         positions=ints(queued),
-        base_t=ints(n_parts, m),
-        base_f=ints(n_parts, m),
-        plan_t=ints(n_parts, m),
-        plan_f=ints(n_parts, m),
-        scratch=ints(scratch_needed(m)),
+        base_t=ints(n_parts, POINTS),
+        base_f=ints(n_parts, POINTS),
+        plan_t=ints(n_parts, POINTS),
+        plan_f=ints(n_parts, POINTS),
+        scratch=ints(scratch_needed(POINTS)),
     )
     room.base_f[:, 0] = room.plan_f[:, 0] = parts["n_free"]
     return room
