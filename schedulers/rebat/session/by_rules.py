@@ -65,7 +65,7 @@ class ByRules:
         rows, jobs, lists = state.rows, state.jobs, state.rows.lists
         n, part = rows.n, rows.parts[0]
         for job_id in changes.withdrawn:
-            withdraw(rows, state.room, 0, state.job_ids.index(job_id))
+            withdraw(rows, state.room, 0, self._transactions.row_of(job_id))
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
         for attempt in (*changes.arrived, *changes.resubmitted):
             lists[n.n_entered].entered = self._row(attempt)

@@ -39,7 +39,6 @@ class JobRows:
         job = rows.jobs[j]
         job.submit, job.size, job.wall = attempt.submit_us, attempt.n_nodes, attempt.walltime_us
         job.job_class = attempt.priority_class
-        job.interruptions = 0
         traits = self.registry.submissions[attempt.job_id].traits
         job.user = self._users.setdefault(traits.user, len(self._users))
         job.block = self._links.link(
@@ -51,6 +50,10 @@ class JobRows:
         self._first[attempt.job_id] = submit(rows, j, self.state.now_us)
         self.fill(attempt)
         return bool(rows.n.n_blocked > n_blocked)
+
+    def row_of(self, job_id: str) -> int:
+        """Return the row of a job that was submitted."""
+        return int(self.state.rows.attempts[self._first[job_id]].job)
 
     def fill(self, attempt: Attempt) -> None:
         """Write the numbers of an attempt to its row."""
