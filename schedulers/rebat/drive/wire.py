@@ -66,16 +66,9 @@ from rebat.rules.instant import (
 from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
 from rebat.session.ledger import Ledger
-from rebat.session.registry import LEAST_DELAY_S, first_attempt
+from rebat.session.registry import LEAST_DELAY_S, UNKNOWN_LAG_US, first_attempt
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
-
-UNKNOWN_LAG_US = 1_000
-"""Minimum time (us) between the request of a call and the call, before the first kill.
-
-The first kill shows the delay of replies. On a platform without network latency, replies have no
-delay, so calls are exact from then on.
-"""
 
 NOT_STOPPED = "cannot be stopped, because its job could not continue"
 

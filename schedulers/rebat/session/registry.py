@@ -64,6 +64,13 @@ from rebat.session.state import State
 LEAST_DELAY_S = 1e-6
 """Minimum delay of a profile, because Batsim aborts if a delay is 0."""
 
+UNKNOWN_LAG_US = 1_000
+"""Minimum time (us) between the request of a call and the call, before the first kill.
+
+The first kill shows the delay of replies. On a platform without network latency, replies have no
+delay, so calls are exact from then on.
+"""
+
 
 class Work(msgspec.Struct, gc=False):
     """The session's record of an attempt. It includes data that the policy must not know."""

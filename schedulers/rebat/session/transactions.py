@@ -80,17 +80,9 @@ from rebat.rules.waits import (
 from rebat.session import checks
 from rebat.session.job_rows import JobRows
 from rebat.session.ledger import Why
-from rebat.session.registry import Registry
+from rebat.session.registry import UNKNOWN_LAG_US, Registry
 from rebat.session.state import State, Stopped
 from rebat.state import codes
-
-UNKNOWN_LAG_US = 1_000
-"""Minimum time (us) between the request of a call and the call, before the first kill.
-
-The first kill shows the delay of replies. On a platform without network latency, replies have no
-delay, so calls are exact from then on.
-"""
-
 
 TIMINGS = {
     When.NOW: codes.NOW,
