@@ -152,7 +152,7 @@ print("numba" in sys.modules)
 @needs_numba
 def test_a_run_in_which_kernels_become_machine_code_has_equal_bytes(copy: Path) -> None:
     files = []
-    for name, interpreted_s in (("plain", 1e9), ("switch", 0.02)):
+    for name, interpreted_s in (("plain", 1e9), ("switch", 0.005)):
         out = copy.parent / name
         notice = {"SWITCH": "1"} if name == "switch" else {}
         (imported,) = printed(copy, SWITCHES % (interpreted_s, str(out)), **notice)

@@ -9,6 +9,8 @@ the remaining work, checks the proposal, and carries it out or refuses it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from rebat.core.attempts import Cause, Priority, When
@@ -141,7 +143,17 @@ class Note(msgspec.Struct, frozen=True):
     reason: str
 
 
-Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note
+class PlanByRules(msgspec.Struct, frozen=True):
+    """Let the rules of list scheduling plan, start what is due, and reject what can never start.
+
+    ``point`` is the `Point` with the parameters of the rules.
+    """
+
+    point: Any
+    changes: Any
+
+
+Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note | PlanByRules
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -311,10 +311,6 @@ class View:
         """Return the first of these nodes that is unusable or held, or -1 if there is none."""
         return self._state.nodes.obstacle(nodes)
 
-    def _plan_by_rules(self, point: Any, changes: Any) -> None:
-        """Plan with the rules of list scheduling, and start what is due (`RulePlanning`)."""
-        self._state.by_rules.plan(point, changes)
-
     def _planned_by_rules(self) -> Any:
         """Return the planned starts of the last plan by the rules."""
         return self._state.by_rules.planned()

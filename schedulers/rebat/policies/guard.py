@@ -27,6 +27,7 @@ from rebat.contract import (
     View,
     Wake,
 )
+from rebat.contract.proposals import PlanByRules
 from rebat.core.errors import PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
@@ -126,6 +127,8 @@ def _wrong(where: str, method: Callable[..., Any], answer: object, expected: str
 
 def _error_in(proposal: object) -> str | None:
     """Return what is wrong with a proposal. Return None if the proposal is valid."""
+    if isinstance(proposal, PlanByRules):
+        return None
     if not isinstance(proposal, PROPOSALS) or not isinstance(proposal, msgspec.Struct):
         names = ", ".join(kind.__name__ for kind in PROPOSALS)
         return f"proposed {_short(proposal)} (expected {names})"

@@ -150,13 +150,13 @@ def requeue(
 
 @rule
 def begin_record(state: Any, h: int, now: int) -> None:
-    """Begin a record of those of the held nodes that are up."""
+    """Begin a record of those of the held nodes that have not failed."""
     records = state.hold_records
     n, attempts = state.n, state.attempts
     r, at = n.n_holds, n.n_nodes_used
     first, k = attempts[h].nodes_at, attempts[h].n_nodes_at
     k, size = pool.usable_of(
-        state.owner, state.down, state.nodes[first : first + k], False, state.nodes[at:]
+        state.owner, state.failed, state.nodes[first : first + k], False, state.nodes[at:]
     )
     attempts[h].record = -1
     if size == 0:

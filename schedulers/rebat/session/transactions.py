@@ -52,6 +52,7 @@ from rebat.contract import (
     Wake,
     When,
 )
+from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.decisions import CallMeLater, ExecuteJob, KillJobs, RejectJob
 from rebat.core.formatting import counted
@@ -154,6 +155,7 @@ class Transactions(JobRows):
             Drain: self._drain,
             Undrain: self._drain,
             Note: self._note,
+            PlanByRules: self._plan,
         }
 
     def propose(self, proposal: Proposal) -> Refusal | None:
@@ -164,6 +166,9 @@ class Transactions(JobRows):
         return refusal
 
     # ---- starts
+
+    def _plan(self, proposal: PlanByRules) -> None:
+        self.state.by_rules.plan(proposal.point, proposal.changes)
 
     def _start(self, start: Start) -> Refusal | None:
         """Start a queued attempt, on the requested or another number of nodes."""

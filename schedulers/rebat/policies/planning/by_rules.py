@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rebat.contract import Changes, PlannedStarts, Proposal, View
+from rebat.contract.proposals import PlanByRules
 from rebat.policies.composition import Planning
 
 
@@ -18,8 +19,7 @@ class RulePlanning(Planning):
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the attempts that are due, and reject those that can never start."""
-        view._plan_by_rules(self.point, changes)
-        return ()
+        return [PlanByRules(self.point, changes)]
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the starts of the queued attempts in the most recent plan."""
