@@ -7,6 +7,7 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
+from rebat.drive.invariants import BrokenInvariant
 from rebat.drive.responder import Responder
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
@@ -14,7 +15,6 @@ from rebat.engine.engine import EngineOptions
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
 from rebat.session.session import Session
-from rebat.session.state import BrokenInvariant
 from tests.drive.test_both_ways import agreement
 from tests.support.both_ways import Case, check_same
 from tests.support.recordings import OUR_RECORDINGS, folder_of, replay

@@ -18,7 +18,7 @@ class NodeTime:
 
     def look(self, session: Session) -> None:
         """Count the nodes by use after a message."""
-        board, claims = session._state, session._nodes
+        board, claims = session, session.nodes
         found: Counter[str] = Counter()
         for node in range(claims.n_nodes):
             tag = claims.tag(node)

@@ -13,9 +13,9 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Dialect, SessionOptions
 from rebat.core.units import to_us
+from rebat.drive.invariants import BrokenInvariant
 from rebat.policies.presets import PRESETS, preset
 from rebat.session.session import Session
-from rebat.session.state import BrokenInvariant
 from tests.support.scenarios import on_ring
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}
@@ -425,14 +425,14 @@ def test_a_reaction_learns_what_became_of_its_proposals() -> None:
     ("damage", "expected"),
     [
         (
-            lambda session: session._jobs.queue.update(session._jobs.running),
+            lambda session: session.jobs.queue.update(session.jobs.running),
             "is queued and running",
         ),
         (
-            lambda session: session._state.rows.owner.put(0, -1),
+            lambda session: session.rows.owner.put(0, -1),
             "node 0 has the wrong tag -1",
         ),
-        (lambda session: session._state.rows.failed.put(1, True), "nodes are free, not"),
+        (lambda session: session.rows.failed.put(1, True), "nodes are free, not"),
     ],
 )
 def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:

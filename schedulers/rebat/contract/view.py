@@ -21,13 +21,13 @@ from rebat.models.speedup import Speedup
 
 if TYPE_CHECKING:
     from rebat.session.registry import Registry
-    from rebat.session.state import State
+    from rebat.session.session import Session
 
 
 class Machine:
     """Nodes of the machine. Arrays are copies of shape (n,)."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Session) -> None:
         self._state, self._nodes = state, state.nodes
 
     @property
@@ -172,7 +172,7 @@ class ById(Mapping[str, V_co]):
 class View:
     """Current state of the simulation. Times are in microseconds."""
 
-    def __init__(self, state: State, registry: Registry) -> None:
+    def __init__(self, state: Session, registry: Registry) -> None:
         self._state, self._jobs, self._registry = state, state.jobs, registry
         self._machine = Machine(state)
         self._blocked = ById(state.jobs.blocked)
@@ -328,7 +328,7 @@ class View:
 class PartMachine(Machine):
     """Some nodes of a machine, numbered from 0 in their order."""
 
-    def __init__(self, state: State, part: NodeSet) -> None:
+    def __init__(self, state: Session, part: NodeSet) -> None:
         super().__init__(state)
         self._part = part
 
@@ -388,7 +388,7 @@ class PartView(View):
 
     def __init__(
         self,
-        state: State,
+        state: Session,
         registry: Registry,
         nodes: NodeSet,
         has: Callable[[str], bool],

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rebat.core.errors import RebatError
 from rebat.kernels import pool
-from rebat.session.state import BrokenInvariant
 from rebat.state import codes, tables
+
+
+class BrokenInvariant(RebatError):
+    """Error: the state of a simulation is impossible. This is a bug in rebat."""
 
 
 def check_tables(room: tables.Room, names: Sequence[str]) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import (
@@ -77,14 +79,16 @@ class Messages:
         Profiles by workload and name, including those of resubmissions.
     room, state : Room, State
         The tables.
-    submitted : list of tuple
-        Id and workload of each job, by row.
+    submitted : list of str
+        Ids of jobs, by row.
     names, profile_of : list of str
         Id and name of the profile of each attempt, by row. The id of held nodes is empty.
     row_of : dict
         Rows of attempts by id.
     registered : set of str
         Ids of the attempts that rebat registered in Batsim.
+    sent : dict
+        When the kills that are not acknowledged were sent, by row of the attempt.
     lag_us : int, optional
         The longest time between a kill and its acknowledgement.
     """
@@ -106,7 +110,7 @@ class Messages:
         """Create the tables for a machine."""
         self.n_nodes = n_nodes
         self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
-        self.submitted: list[tuple[str, str]] = []
+        self.submitted: list[str] = []
         self.names: list[str] = []
         self.profile_of: list[str] = []
         self.row_of: dict[str, int] = {}
@@ -116,7 +120,7 @@ class Messages:
         self.lag_us: int | None = None
         self._like_resubmissions: dict[str, str] = {}
         self._called: set[int] = set()
-        self._sent: dict[int, int] = {}  # when the kill of an attempt was sent
+        self.sent: dict[int, int] = {}
 
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
@@ -145,7 +149,7 @@ class Messages:
         self._take_in()
         if relevant or self._is_due(now):
             if self.statics_over and not self.links.is_checked:
-                self.links.check(self.state, [job_id for job_id, _ in self.submitted])
+                self.links.check(self.state, self.submitted)
             self._decide(now)
         out = self._decisions(now)
         self._request_calls(now, out)
@@ -158,7 +162,7 @@ class Messages:
     def _begin(self, event: e.SimulationBegan) -> None:
         groups_of(event.n_nodes, self.options.cores_per_node)
         self._set_up(event.n_nodes)
-        self.began = event
+        self.began = msgspec.structs.replace(event, profiles={})  # `profiles` has them
         self.registering = bool(event.config.get("dynamic-jobs-enabled"))
         self.reusing = bool(event.config.get("profile-reuse-enabled"))
         self.profiles = {name: dict(of) for name, of in event.profiles.items()}
@@ -238,7 +242,7 @@ class Messages:
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
         row.job_class = traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
-        self.submitted.append((event.job_id, workload_name(event.job_id)))
+        self.submitted.append(event.job_id)
         return row
 
     def _submit(self, event: e.JobSubmitted, traits: Traits) -> int:
@@ -254,7 +258,7 @@ class Messages:
     def _first_attempt(self, job_id: str) -> int:
         """Return the row of the first attempt of a job, or -1."""
         a = self.row_of.get(job_id, -1)
-        of_job = a >= 0 and self.submitted[self.state.attempts[a].job][0] == job_id
+        of_job = a >= 0 and self.submitted[self.state.attempts[a].job] == job_id
         return a if of_job else -1
 
     def name(self, a: int, name: str, profile: str) -> None:
@@ -275,7 +279,7 @@ class Messages:
             a = self.row_of.get(job_id, -1)
             if (i := self.kill_of(a)) < 0:
                 continue
-            lag_us = self.now_us - self._sent.pop(a)
+            lag_us = self.now_us - self.sent.pop(a)
             self.lag_us = lag_us if self.lag_us is None else max(self.lag_us, lag_us)
             # otherwise it completed before its kill
             self._acknowledge(i, job_id in event.progress)
@@ -302,8 +306,14 @@ class Messages:
             if bool(self.state.failed[number]) != up:
                 raise InputError(f"node {node} is already {'up' if up else 'down'}")
         self.node_events.append((event.at_us, up, event.nodes))
-        code = self.causes.setdefault(cause, len(self.causes))
-        change_nodes(self.state, self.room, self.extended, numbers, up, code, self.now_us)
+        self._change_nodes(event, numbers, self.causes.setdefault(cause, len(self.causes)))
+
+    def _change_nodes(
+        self, event: e.NodesFailed | e.NodesRejuvenated, numbers: list[int], cause: int
+    ) -> None:
+        """Let nodes fail or come up. ``numbers`` are their numbers in the tables."""
+        up = isinstance(event, e.NodesRejuvenated)
+        change_nodes(self.state, self.room, self.extended, numbers, up, cause, self.now_us)
 
     def _on_begin(self, _: e.Event) -> None:
         raise InputError("the simulation has already begun")

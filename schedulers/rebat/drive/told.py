@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import job_name
+from rebat.core.attempts import job_name, workload_name
 from rebat.core.table import Texts
 from rebat.drive.outcome import Rows, coded, states_of
 from rebat.policies.partitions import Partition
@@ -23,18 +23,18 @@ class Told:
 
     def __init__(self, wire: Any) -> None:
         self._wire, self.machine = wire, wire.machine
-        self.ids = Texts.of(job_name(job_id) for job_id, _ in wire.submitted)
+        self.ids = Texts.of(map(job_name, wire.submitted))
         self.order = np.arange(len(wire.submitted))
         self.table = array_of(tables.Job, wire.state.jobs)
         self.workloads: dict[Any, int] = {}
-        names = [workload for _, workload in wire.submitted]
+        names = [*map(workload_name, wire.submitted)]
         self.workload_of = np.array(coded(self.workloads, names), dtype=np.int64)
         self.kinds, self.kind_of = wire.kinds, self.table["profile"]
         self.causes = [*wire.causes]
         self._blocks = [*wire.links.rows]
 
     def job_id(self, j: int) -> str:
-        return str(self._wire.submitted[j][0])
+        return str(self._wire.submitted[j])
 
     def blocking(self, block: int) -> str:
         return job_name(self._blocks[block])

@@ -277,7 +277,7 @@ class Wire(Messages):
         if i >= 0 and event.state == "COMPLETED_KILLED":
             end_killed(state, i, event.at_us)
             if state.attempts[a].cause == codes.NODE_FAILURE:
-                job_id = self.submitted[state.attempts[a].job][0]
+                job_id = self.submitted[state.attempts[a].job]
                 self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
         else:
             end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
@@ -309,7 +309,7 @@ class Wire(Messages):
                 self._check_again(subject, row.up_to)
                 self._note_hits(subject, row.up_to)
                 killed = [state.kills[k].attempt for k in range(subject, row.up_to)]
-                self._sent |= dict.fromkeys(killed, now)
+                self.sent |= dict.fromkeys(killed, now)
                 out.append(d.KillJobs(at_us=now, job_ids=tuple(self.names[a] for a in killed)))
             elif row.kind == codes.REGISTER:
                 out += self._register(subject, row.up_to, now)
@@ -377,7 +377,7 @@ class Wire(Messages):
     def _register(self, b: int, a: int, now: int) -> list[d.Decision]:
         """Return the decisions that register a resubmission ``b`` of an attempt ``a``."""
         row, job = self.state.attempts[b], self.state.jobs[self.state.attempts[b].job]
-        job_id, like = self.submitted[row.job][0], self.profile_of[a]
+        job_id, like = self.submitted[row.job], self.profile_of[a]
         profile = self.content(self.names[a], like)
         if profile.get("type") != "composed" and self.state.profiles[job.profile].checkpoints:
             profile = self._remaining(profile, row)

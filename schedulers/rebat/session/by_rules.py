@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rebat.contract import Changes, PlannedStarts
@@ -18,10 +20,12 @@ from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.plan import plan, withdraw
 from rebat.rules.room import plan_fits
-from rebat.session.state import State
 from rebat.session.transactions import Transactions
 from rebat.state import codes
 from rebat.state.tables import table_for
+
+if TYPE_CHECKING:
+    from rebat.session.session import Session
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
@@ -33,8 +37,8 @@ PLANNING = (
 class ByRules:
     """The queue and the plan of a session, in the tables of the rules."""
 
-    def __init__(self, state: State, transactions: Transactions) -> None:
-        self._state, self._transactions = state, transactions
+    def __init__(self, session: Session, transactions: Transactions) -> None:
+        self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None
         self._begun: list[int] = []
@@ -42,13 +46,13 @@ class ByRules:
 
     def _begin(self, point: Point) -> None:
         """Set the parameters of the plan before the first plan."""
-        state, room, self._point = self._state, self._state.room, point
-        numbers = parameters_of(point, state.nodes.n_nodes, state.options.max_attempts)
+        state, room, self._point = self._session, self._session.room, point
+        numbers = parameters_of(point, state.n_nodes, state.options.max_attempts)
         for name in PLANNING:
             setattr(state.rows.n, name, getattr(numbers, name))
         self._table = table_for(numbers)
         if point.common.formula:
-            operations, arguments = arrays_of(point.common.formula, state.nodes.n_nodes)
+            operations, arguments = arrays_of(point.common.formula, state.n_nodes)
             n = room.queue.shape[1]
             state.show(
                 room._replace(
@@ -59,13 +63,13 @@ class ByRules:
 
     def plan(self, point: Point, changes: Changes) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
-        state = self._state
+        state = self._session
         if self._point is None:
             self._begin(point)
         rows, jobs, lists = state.rows, state.jobs, state.rows.lists
         n, part = rows.n, rows.parts[0]
         for job_id in changes.withdrawn:
-            withdraw(rows, state.room, 0, self._transactions.row_of(job_id))
+            withdraw(rows, state.room, 0, rows.attempts[state.row_of[job_id]].job)
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
         for attempt in (*changes.arrived, *changes.resubmitted):
             lists[n.n_entered].entered = self._row(attempt)
@@ -88,12 +92,12 @@ class ByRules:
         n.n_entered = n.n_left = n.n_new_holds = 0
         self._begun = [row.subject for row in rows.out[: n.n_out] if row.kind == codes.START]
         for row in rows.out[: n.n_out]:
-            attempt = jobs.queue[jobs.names[row.subject]]
+            attempt = jobs.queue[state.names[row.subject]]
             if row.kind == codes.REJECT:
                 reason = self._why_never(attempt, row.subject)
                 self._transactions.never_runs(attempt, reason)
                 continue
-            nodes = self._transactions.nodes_at(rows.attempts[row.subject])
+            nodes = state.nodes_at(rows.attempts[row.subject])
             running = self._transactions.started(attempt, nodes)
             state.changes.started.append(running)
             state.news.started.append(running)
@@ -102,21 +106,21 @@ class ByRules:
     def _row(self, attempt: Attempt) -> int:
         """Return the row of an attempt that enters the queue."""
         a = attempt.serial - 1
-        if self._state.rows.n.predict == codes.ACTUAL:
+        if self._session.rows.n.predict == codes.ACTUAL:
             registry = self._transactions.registry
-            self._state.rows.attempts[a].delay = registry.true_run_us(attempt.id)
+            self._session.rows.attempts[a].delay = registry.true_run_us(attempt.id)
         return a
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
         """Return why an attempt was rejected."""
-        if self._state.rows.attempts[a].cause == codes.NO_WALLTIME:
+        if self._session.rows.attempts[a].cause == codes.NO_WALLTIME:
             return "has no walltime"
-        most = self._state.nodes.n_nodes
+        most = self._session.n_nodes
         return f"requires {counted(attempt.n_nodes, 'node')}, but the maximum is {most}"
 
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
-        room, rows = self._state.room, self._state.rows
+        room, rows = self._session.room, self._session.rows
         n, begun = rows.parts[0].n_queued, self._begun
         is_queued = np.ones(n + len(begun), dtype=np.bool_)
         is_queued[room.positions[: len(begun)]] = False

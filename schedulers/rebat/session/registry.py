@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,19 +19,16 @@ from rebat.core.attempts import (
     Cause,
     Priority,
     Running,
-    attempt_profile,
-    job_name,
     resubmission_id,
-    split_attempt,
-    taken_id,
+    workload_name,
 )
-from rebat.core.decisions import RegisterJob, RegisterProfile
 from rebat.core.errors import InputError
-from rebat.core.events import JobSubmitted, SimulationBegan
+from rebat.core.events import JobSubmitted
 from rebat.core.formatting import counted
-from rebat.core.jobs import batsim_number, duration_us
+from rebat.core.jobs import duration_us
 from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
-from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
+from rebat.core.units import FOREVER_US, to_s, to_us
+from rebat.drive.messages import LEAST_DELAY_S
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
@@ -59,24 +56,15 @@ from rebat.models.remaining import (
 )
 from rebat.models.silent_errors import retried_profile, with_errors_left
 from rebat.models.speedup import run_us, speedup_of
-from rebat.session.state import State
 
-LEAST_DELAY_S = 1e-6
-"""Minimum delay of a profile, because Batsim aborts if a delay is 0."""
-
-UNKNOWN_LAG_US = 1_000
-"""Minimum time (us) between the request of a call and the call, before the first kill.
-
-The first kill shows the delay of replies. On a platform without network latency, replies have no
-delay, so calls are exact from then on.
-"""
+if TYPE_CHECKING:
+    from rebat.session.session import Session
 
 
 class Work(msgspec.Struct, gc=False):
     """The session's record of an attempt. It includes data that the policy must not know."""
 
     attempt: Attempt
-    workload: str
     profile: str
     checkpointing: Checkpointing | None
     at_risk: AtRisk = ()
@@ -101,37 +89,20 @@ class Registry:
         Failures of attempts by id. Work after a failure does not count.
     has_light : bool
         Whether any job writes light checkpoints.
-    registered : set
-        Ids of the attempts that rebat registered in Batsim.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._profiles: dict[str, dict[str, dict[str, Any]]] = {}
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self.submissions: dict[str, Submission] = {}
         self.work: dict[str, Work] = {}
-        self._like_resubmissions: dict[str, str] = {}
         self.failures: dict[str, Failure] = {}
         self.has_light = False
-        self.registered: set[str] = set()
         self._runs_us: dict[str, list[tuple[int, int, int]]] = {}
 
     # ---- submissions, checks and costs
 
-    def begin(self, event: SimulationBegan) -> None:
-        """Store the profiles of the static workloads."""
-        self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
-
-    def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
+    def original(self, attempt: Attempt, event: JobSubmitted, content: dict[str, Any]) -> Attempt:
         """Return the first attempt of a job. If the job is invalid, raise InputError."""
-        workload = event.job_id.partition("!")[0]
-        profile = str(event.job.get("profile"))
-        if event.profile is not None:
-            self._profiles.setdefault(workload, {})[profile] = event.profile
-        if self._state.registering:
-            self._check_id(event.job_id)
-        attempt = first_attempt(event, self._state.next_serial())
-        content = self._profiles.get(workload, {}).get(profile, {})
         try:
             checkpointing = checkpointing_of(content)
             scalable = content.get("type", "delay") == "delay"
@@ -150,33 +121,21 @@ class Registry:
             raise error.at(f"job {event.job_id}") from None
         if priority_class := self.submissions[event.job_id].traits.priority_class:
             attempt = msgspec.structs.replace(attempt, priority_class=priority_class)
+        options = self._session.options
         if not scalable:
             checkpointing = None  # only delays can be shortened; other jobs lose all work
         elif checkpointing is None:
-            young_daly = self._state.options.young_daly
-            checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
-            if checkpointing is None and self._state.options.starts_cost:
+            n_nodes, young_daly = self._session.n_nodes, options.young_daly
+            checkpointing = derived_checkpointing(attempt.n_nodes, n_nodes, young_daly)
+            if checkpointing is None and options.starts_cost:
                 checkpointing = NEVER  # later attempts have a cost
         self.has_light |= checkpointing is not None and checkpointing.light is not None
         period_s = 0.0
-        if checkpointing and self._state.options.dialect.digits == "six":
+        if checkpointing and options.dialect.digits == "six":
             period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
-        self.work[attempt.id] = Work(attempt, workload, profile, checkpointing, period_s=period_s)
+        profile = str(event.job.get("profile"))
+        self.work[attempt.id] = Work(attempt, profile, checkpointing, period_s=period_s)
         return attempt
-
-    def _check_id(self, job_id: str) -> None:
-        """Raise InputError if a resubmission of one job could have the id of another job.
-
-        Ids are never reused. If the id of a job has the form of a resubmission, it is stored, so
-        that later jobs can be checked.
-        """
-        base, number = split_attempt(job_id)
-        if number:
-            self._like_resubmissions[base] = job_id
-            if base in self.submissions:
-                raise taken_id(job_id, base)
-        if job_id in self._like_resubmissions:
-            raise taken_id(self._like_resubmissions[job_id], job_id)
 
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
         """If a job has ended and no attempt is left, delete its data to save memory."""
@@ -196,13 +155,8 @@ class Registry:
 
     def why_not_again(self, attempt_id: str) -> Refusal | None:
         """Return why Batsim cannot run the remaining work of an attempt, or None if it can."""
-        work, began = self.work[attempt_id], self._state.began
-        if not self._state.registering:
-            return Refusal(attempt_id, "Batsim accepts no new jobs")
-        reusing = began is not None and began.config.get("profile-reuse-enabled")
-        if self._content(work).get("type") == "composed" and not reusing:
-            return Refusal(attempt_id, f"Batsim has deleted its composed profile {work.profile}")
-        return None
+        reason = self._session.why_not_again(attempt_id, self.work[attempt_id].profile)
+        return Refusal(attempt_id, reason) if reason else None
 
     def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:
         """Return why an attempt cannot run on a number of nodes, or None if it can."""
@@ -231,7 +185,7 @@ class Registry:
             reason = "cannot be checkpointed: its user set checkpointable to false"
         elif self._content(work).get("type", "delay") != "delay":
             reason = "cannot be checkpointed: its profile is not a delay"
-        elif running.nodes.of_each(self._state.nodes.down).any():
+        elif running.nodes.of_each(self._session.nodes.down).any():
             reason = "cannot be checkpointed: one of its nodes is down"
         return Refusal(running.attempt.id, reason) if reason else None
 
@@ -241,7 +195,7 @@ class Registry:
         This is the case for a moldable job on another number of nodes (section III of Prabhakaran
         et al. 2018), unless it can continue from its checkpoint (section V-C).
         """
-        if self._state.options.resumes_moldable:
+        if self._session.options.resumes_moldable:
             return False
         attempt = self.work[attempt_id].attempt
         shape = self.submissions[attempt.job_id].shape
@@ -252,18 +206,15 @@ class Registry:
 
         Each of Batsim's hosts counts as a task.
         """
-        return self.price_us(self._state.options.migration_cost, self.work[attempt_id].attempt)
+        return self.price_us(self._session.options.migration_cost, self.work[attempt_id].attempt)
 
     def price_us(self, cost: str, attempt: Attempt) -> int:
         """Return a cost for an attempt in microseconds (see `models.migration.cost_us`)."""
         memory_mb = self.submissions[attempt.job_id].traits.memory_mb
-        return cost_us(cost, attempt.n_nodes, memory_mb, self._state.options.purge_s)
+        return cost_us(cost, attempt.n_nodes, memory_mb, self._session.options.purge_s)
 
     def _content(self, work: Work) -> dict[str, Any]:
-        profile = self._profiles.get(work.workload, {}).get(work.profile)
-        if profile is None:
-            raise InputError(f"unknown profile {work.profile!r}", f"job {work.attempt.id}")
-        return profile
+        return self._session.content(work.attempt.id, work.profile)
 
     # ---- run times
 
@@ -289,7 +240,8 @@ class Registry:
         """Return the run time (us) of an attempt without failures, or raise InputError."""
         work = self.work[attempt_id]
         try:
-            return duration_us(self._profiles.get(work.workload, {}), work.profile, None)
+            profiles = self._session.profiles.get(workload_name(attempt_id), {})
+            return duration_us(profiles, work.profile, None)
         except InputError as error:
             problem = f"its true run time is unknown: {error.problem}"
             expected = (
@@ -302,7 +254,7 @@ class Registry:
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """Return the remaining work of an attempt that is stopped after it ran for ``ran_us``."""
-        work, dialect = self.work[attempt_id], self._state.options.dialect
+        work, dialect = self.work[attempt_id], self._session.options.dialect
         if failure := self.failures.get(attempt_id):
             ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
             if c and c.light and (light := c.light.surviving(failure)) is not None:
@@ -322,7 +274,7 @@ class Registry:
 
         If the program cannot represent the attempt, return None.
         """
-        c, now_us = work.checkpointing, self._state.now_us
+        c, now_us = work.checkpointing, self._session.now_us
         if c is None or c.never or c.perfect or c.image_us or any(work.at_risk):
             return None
         return resubmission(
@@ -331,7 +283,7 @@ class Registry:
             to_s(work.attempt.walltime_us),
             to_s(now_us) - to_s(now_us - ran_us),
             when,
-            self._state.options.dialect.semantics,
+            self._session.options.dialect.semantics,
         )
 
     def walltime_after_us(
@@ -371,19 +323,13 @@ class Registry:
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
         """Return the remaining work, plus the cost of a resize."""
-        paid_us = self.price_us(self._state.options.resize_cost, work.attempt)
+        paid_us = self.price_us(self._session.options.resize_cost, work.attempt)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
 
     def need_registration(self, attempt_id: str) -> None:
         """Raise InputError if Batsim does not accept resubmissions (dynamic jobs)."""
-        refusal = self.why_not_again(attempt_id)
-        if refusal:
-            raise InputError(
-                f"must run again, but {refusal.reason}",
-                f"job {attempt_id}",
-                "Batsim started with --enable-dynamic-jobs --enable-profile-reuse",
-            )
+        self._session.check_again(attempt_id, self.work[attempt_id].profile)
 
     def again(
         self, attempt_id: str, remaining: Remaining, priority: int, n_nodes: int | None = None
@@ -397,7 +343,7 @@ class Registry:
         old = self._origin(attempt_id, size)
         if self.starts_over(attempt_id, size):
             remaining = untouched(old.checkpointing)
-            self._state.ledger.lose(last.job_id, Cause.MOVED)
+            self._session.records.lose(last.job_id, Cause.MOVED)
         elif size != last.n_nodes:
             remaining = self._with_cost(old, remaining)
         checkpointing = resumed(old.checkpointing, remaining)
@@ -421,7 +367,7 @@ class Registry:
         """Register a queued attempt on another number of nodes. It keeps its place in the queue."""
         old, at_risk = self._origin(attempt.id, n_nodes), self.work[attempt.id].at_risk
         if self.starts_over(attempt.id, n_nodes):
-            self._state.ledger.lose(attempt.job_id, Cause.MOVED)
+            self._session.records.lose(attempt.job_id, Cause.MOVED)
             at_risk = ()
         remaining = self._before_mold(old, attempt.id, n_nodes)
         profile, walltime_us = self._in_size(old, remaining, n_nodes)
@@ -535,11 +481,11 @@ class Registry:
         return msgspec.structs.replace(
             last,
             id=resubmission_id(last.job_id, last.number + 1),
-            serial=self._state.next_serial(),
+            serial=self._session.serial,
             number=last.number + 1,
             n_nodes=n_nodes,
             walltime_us=walltime_us,
-            queued_us=self._state.now_us,
+            queued_us=self._session.now_us,
             priority=priority,
         )
 
@@ -551,46 +497,18 @@ class Registry:
         checkpointing: Checkpointing | None,
     ) -> None:
         """Register an attempt and its profile in Batsim."""
-        now, out = self._state.now_us, self._state.out
-        if profile.get("type") == "composed":
-            name = self._loaded(old, profile)
-        else:
-            name = self._free_name(old, attempt)
-            self._profiles[old.workload][name] = profile
-            out.append(
-                RegisterProfile(at_us=now, workload=old.workload, name=name, profile=profile)
-            )
-        fields: dict[str, Any] = {
-            "id": attempt.id,
-            "subtime": batsim_number(now),
-            "res": attempt.n_nodes,
-            "profile": name,
-        }
-        if attempt.has_walltime:
-            fields["walltime"] = batsim_number(attempt.walltime_us)
-        out.append(RegisterJob(at_us=now, job_id=attempt.id, job=fields))
-        self.registered.add(attempt.id)
-        self.work[attempt.id] = Work(attempt, old.workload, name, checkpointing)
-
-    def _free_name(self, old: Work, attempt: Attempt) -> str:
-        """Return a profile name for a resubmission. The workload must not already use the name."""
-        name = attempt_profile(job_name(attempt.id), old.profile)
-        while name in self._profiles[old.workload]:
-            name += "'"
-        return name
-
-    def _loaded(self, old: Work, profile: dict[str, Any]) -> str:
-        """Return the name of a composed profile that Batsim has loaded from the workload.
-
-        If a job starts with a composed profile that a scheduler registered, Batsim crashes.
-        """
-        if profile != self._content(old):
+        if profile.get("type") == "composed" and profile != self._content(old):
             raise InputError(
                 "cannot run again with another profile: Batsim accepts no new composed profiles",
                 f"job {old.attempt.id}",
                 "a delay profile",
             )
-        return old.profile
+        name, decisions = self._session.register(
+            attempt.job_id, attempt.number, attempt.n_nodes, attempt.walltime_us, old.profile,
+            profile,
+        )  # fmt: skip
+        self._session.out += decisions
+        self.work[attempt.id] = Work(attempt, name, checkpointing)
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
@@ -606,26 +524,3 @@ def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]
         first_us = to_us(period_s)
     new = msgspec.structs.replace(c, period_us=to_us(period_s), first_period_us=first_us)
     return period_s, new
-
-
-def first_attempt(event: JobSubmitted, serial: int) -> Attempt:
-    """Return the first attempt of a job. If the job is invalid, raise InputError."""
-    fields, where = event.job, f"job {event.job_id}"
-    n_nodes = fields.get("res")
-    if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:
-        raise InputError(f"res is {n_nodes!r}", where, "a whole number of at least 1")
-    walltime = fields.get("walltime", -1)
-    if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
-        raise InputError(f"walltime is {walltime!r}", where, "seconds above 0, or -1")
-    endless = walltime == -1 or walltime > MAX_SECONDS
-    return Attempt(
-        id=event.job_id,
-        job_id=event.job_id,
-        serial=serial,
-        job_serial=serial,
-        number=0,
-        n_nodes=n_nodes,
-        walltime_us=FOREVER_US if endless else to_us(walltime),
-        submit_us=event.at_us,
-        queued_us=event.at_us,
-    )

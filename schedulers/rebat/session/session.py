@@ -43,27 +43,36 @@ Decisions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import le
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Answer, Changes, News, Policy, View
-from rebat.core.attempts import Attempt, Running
-from rebat.core.cores import groups_of
-from rebat.core.decisions import FinishRegistration, Reply
-from rebat.core.errors import InputError
-from rebat.core.events import Message, SimulationBegan
+from rebat.contract import Answer, Changes, End, News, Policy, Refusal, View
+from rebat.core import decisions as d
+from rebat.core import events as e
+from rebat.core.attempts import Attempt, Cause, Running
+from rebat.core.errors import InputError, PolicyError
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
+from rebat.drive.growing import KINDS, larger, lengthen
+from rebat.drive.machine import Nodes
+from rebat.drive.messages import Messages
+from rebat.drive.parts import LoopMachine
+from rebat.kernels.pool import FREE
+from rebat.models.checkpoint import Failure
+from rebat.rules.by_value import arrays_of
+from rebat.rules.predict import note_run
+from rebat.rules.waits import leave
 from rebat.session.by_rules import ByRules
-from rebat.session.intake import Intake
-from rebat.session.ledger import Ledger
+from rebat.session.ledger import AttemptRecord, Ledger
 from rebat.session.plan_record import PlanRecorder
 from rebat.session.registry import Registry
-from rebat.session.state import State, check_jobs, check_nodes
+from rebat.session.state import Lifecycle, Stopped, check_jobs, check_nodes
 from rebat.session.transactions import Transactions
+from rebat.state import tables
+from rebat.state.rows import zeros
 
 MOST_ROUNDS = 3
 """Maximum number of plans per message that request no other plan.
@@ -72,9 +81,15 @@ A plan is repeated if it changed the state by proposals other than starts, if so
 were refused, or if it started attempts and requested another plan (``Wake``).
 """
 
+CAUSES = {
+    "COMPLETED_SUCCESSFULLY": Cause.COMPLETED,
+    "COMPLETED_FAILED": Cause.JOB_FAILED,
+    "COMPLETED_WALLTIME_REACHED": Cause.WALLTIME,
+}
 
-class Session:
-    """The state of a simulation, computed from Batsim's messages. ``handle`` processes a message.
+
+class Session(Messages):
+    """The driver that asks a policy.
 
     Parameters
     ----------
@@ -84,6 +99,25 @@ class Session:
         Uptime of each node when the simulation begins, in microseconds (default: 0).
     recorder : PlanRecorder, optional
         Recorder of the plans (default: the plans are not recorded).
+
+    Attributes
+    ----------
+    records : Ledger
+        The ledger without the records of held nodes.
+    changes, news : Changes, News
+        What happened since the last plan and the last reaction.
+    out : list of Decision
+        Decisions for the next reply.
+    rows : State
+        The tables.
+    n_sent : int
+        Number of kills in the tables that were sent.
+    serial : int
+        Serial number of the attempt that enters the queue: its row plus 1.
+    by_tag : dict
+        Ids of running attempts by serial number.
+    planning : bool
+        Whether the policy is currently planning.
     """
 
     def __init__(
@@ -93,56 +127,58 @@ class Session:
         uptime_us: npt.NDArray[np.int64] | None = None,
         recorder: PlanRecorder | None = None,
     ) -> None:
-        self._uptime_us, self._recorder = uptime_us, recorder
-        self._policy = policy
-        self._state = State(options or SessionOptions())
-        self._may_plan_while_killing = self._state.options.dialect.two_passes
-        self._set_up(0)
+        self._uptime_us, self._recorder, self._policy = uptime_us, recorder, policy
+        self.records = Ledger()
+        self.changes, self.news = Changes(), News()
+        self.out: list[d.Decision] = []
+        self.by_tag: dict[int, str] = {}
+        self.planning = False
+        super().__init__(options or SessionOptions())
+        self._may_plan_while_killing = self.options.dialect.two_passes
 
     def _set_up(self, n_nodes: int) -> None:
-        """Create the parts of the session for a machine of ``n_nodes`` nodes."""
-        state = self._state
-        state.begin(n_nodes, self._uptime_us if n_nodes else None)
-        self._jobs, self._nodes = state.jobs, state.nodes
-        self._registry = Registry(state)
-        self._transactions = Transactions(state, self._registry)
-        state.by_rules = ByRules(state, self._transactions)
-        parts = self._registry, self._transactions
-        self._intake = Intake(state, *parts)
-        self.view = View(state, self._registry)
+        super()._set_up(n_nodes)
+        self.n_sent = self.serial = 0
+        self.records.node_events = self.node_events
+        self.machine = LoopMachine(n_nodes, tables.parts_for([n_nodes]))
+        self._lengths: tuple[int, ...] = (0, 0, 0, 0)
+        self.nodes = Nodes(n_nodes, self._uptime_us if n_nodes else None)
+        dialect = self.options.dialect
+        parameters = tables.Numbers(
+            n_nodes=n_nodes,
+            max_attempts=self.options.max_attempts,
+            two_passes=dialect.two_passes,
+            lowest_held=dialect.held == "lowest",
+            six_digits=dialect.digits == "six",
+            hold_margin=round(dialect.hold_margin_s * 1e6),
+        )
+        self.show(
+            tables.room_for(
+                zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
+                self.machine.table, tables.no_links(), arrays_of(None, 1), compiled=False,
+            )
+        )  # fmt: skip
+        self.jobs = Lifecycle(self)
+        self._registry = Registry(self)
+        self._transactions = Transactions(self, self._registry)
+        self.by_rules = ByRules(self, self._transactions)
+        self._hit: dict[str, Failure] = {}
+        self._retried: list[Running] = []
+        self.view = View(self, self._registry)
+
+    def show(self, room: tables.Room) -> None:
+        """Use these tables from now on."""
+        super().show(room)
+        self.rows = room.state
+        self.nodes.show(room)
 
     # ---- state
 
     @property
     def ledger(self) -> Ledger:
         """Records of the simulation."""
-        self._state.ledger.holds = self._transactions.held()
-        return self._state.ledger
-
-    @property
-    def now_us(self) -> int:
-        """Time of the last message."""
-        return self._state.now_us
-
-    @property
-    def began(self) -> SimulationBegan | None:
-        """The first event of the simulation, or None if it has not arrived yet."""
-        return self._state.began
-
-    @property
-    def ended(self) -> bool:
-        """Whether the simulation ended."""
-        return self._state.ended
-
-    @property
-    def options(self) -> SessionOptions:
-        """The options of the session."""
-        return self._state.options
-
-    @property
-    def statics_over(self) -> bool:
-        """Whether every job of the workload has been submitted."""
-        return self._state.statics_over
+        self.records.holds = self._transactions.held()
+        return self.records
 
     @property
     def queue(self) -> Mapping[str, Attempt]:
@@ -154,43 +190,229 @@ class Session:
         """Running attempts by id, in order of start."""
         return self.view.running
 
-    # ---- messages
-
-    def handle(self, message: Message) -> Reply:
-        """Process a message, decide, and return the reply."""
-        state = self._state
-        if message.now_us < state.now_us:
-            raise InputError(
-                f"the message at {to_s(message.now_us)} s follows one at {to_s(state.now_us)} s",
-                expected="times in ascending order",
-            )
-        state.now_us = message.now_us
-        state.reserve(len(message.events))
-        events, begins = message.events, False
-        if state.began is None and events and isinstance(events[0], SimulationBegan):
-            self._begin(events[0])
-            events, begins = events[1:], True
-        relevant = self._intake.take(events)
-        if relevant or begins or self._transactions.due():
-            self._decide()
-        self._finish()
-        decisions, state.out = tuple(state.out), []
-        return Reply(state.now_us, decisions)
-
     def validate(self) -> None:
         """Check the invariants that hold after every message."""
-        check_jobs(self._jobs)
-        check_nodes(self._jobs, self._nodes)
+        check_jobs(self.jobs)
+        check_nodes(self.jobs, self.nodes)
 
-    def _decide(self) -> None:
-        """Decide on running and queued attempts.
+    def refuse(self, refusal: Refusal) -> None:
+        """Record the refusal of a proposal."""
+        if self.options.strict:
+            text = f"{refusal.subject} {refusal.reason}"
+            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {text}")
+        self.note(refusal)
 
-        The method is not called for a message that only acknowledges decisions, because decisions
-        must not depend on the number of messages in an instant.
+    def note(self, refusal: Refusal) -> None:
+        """Record that an accepted proposal was cancelled. This is not an error of the policy."""
+        self.records.refusals.append((self.now_us, refusal.subject, refusal.reason))
+        self.changes.refused.append(refusal)
+        self.news.refused.append(refusal)
+
+    def reserve(self, n_events: int = 0) -> None:
+        """Enlarge the tables if there could be too little room for these events, or a proposal."""
+        n, rows = self.rows.n, self.rows
+        n.n_out = n.n_calls = 0
+        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
+        attempts = n.n_attempts + more
+        intervals = n.n_nodes_used + 2 * (self.n_nodes + more)
+        needed = more, attempts, n.n_holds + more, intervals
+        if all(map(le, needed, self._lengths)):
+            return
+        for name, length in (
+            ("attempts", attempts),
+            ("lists", attempts),
+            ("out", 2 * more + len(self.submitted) + n_events),
+            ("hold_records", needed[2]),
+            *((name, more) for name in ("kills", "stops", "waits", "calls")),
+        ):
+            lengthen(getattr(rows, name), KINDS[name], length)
+        if intervals > len(rows.nodes):
+            nodes = larger(rows.nodes, intervals, 0)
+            self.show(self.room._replace(state=rows._replace(nodes=nodes)))
+        self._lengths = (
+            min(len(rows.kills), len(rows.stops), len(rows.waits), len(rows.calls)),
+            min(len(rows.attempts), len(rows.lists)),
+            len(rows.hold_records),
+            len(self.rows.nodes),
+        )
+
+    def _make_room(self, events: Sequence[e.Event]) -> None:
+        self.reserve(len(events))
+
+    # ---- events
+
+    def _take_in(self) -> None:
+        """Carry out what ends of jobs cause, after the last event: events have no fixed order."""
+        retried, self._retried = self._retried, []
+        for running in sorted(retried, key=lambda running: running.attempt.serial):
+            self._retry(running)
+        self._transactions.begin_hung_waits()
+
+    def _on_submit(self, event: e.JobSubmitted) -> None:
+        job, content = self._new_job(event)
+        attempt = self._registry.original(job, event, content)
+        traits, n_blocked = self._registry.submissions[event.job_id].traits, self.rows.n.n_blocked
+        self._add_job(event, attempt, traits)
+        self._submit(event, traits)
+        self._transactions.fill(attempt)
+        if self.rows.n.n_blocked > n_blocked:
+            self.jobs.block(attempt)
+            return
+        self.jobs.enqueue(attempt)
+        self.changes.arrived.append(attempt)
+        self.news.arrived.append(attempt)
+
+    def _is_forgotten(self, job_id: str) -> bool:
+        return job_id not in self._registry.submissions
+
+    def _on_complete(self, event: e.JobCompleted) -> None:
+        running = self.jobs.end(event.job_id)
+        if running is None:
+            raise InputError("completed, but was not started", f"job {event.job_id}")
+        leave(self.rows, running.attempt.serial - 1, event.at_us, 0, 0)
+        self._transactions.vacated(event.job_id)
+        del self.by_tag[running.attempt.serial]
+        stopping = self.jobs.stopping.get(event.job_id) if self.jobs.n_stopping else None
+        checkpointing = self._registry.work[event.job_id].checkpointing
+        recovery_us = checkpointing.first_recovery_us if checkpointing else 0
+        hang = self._transactions.hanging.get(event.job_id)
+        until_us = hang.at_us if hang else event.at_us
+        worked_us = max(0, until_us - running.start_us - recovery_us)
+        hung = self._transactions.hung_completion(running) if stopping is None else None
+        if hung:
+            worked_us = max(0, hung.remaining.useful_us)
+        timed_out = event.state == "COMPLETED_WALLTIME_REACHED"
+        if stopping and hang and hang.due_us > hang.at_us and not timed_out:
+            stopping.failed = True
+        if stopping and (stopping.failed or event.state == "COMPLETED_KILLED"):
+            self.changes.leave(running, self.changes.stopped)
+            ends = isinstance(stopping.stop.then, End)
+            useful_us = worked_us if ends else max(0, stopping.remaining.useful_us)
+            self._record(running, event, stopping.stop.cause, useful_us, stopping)
+            return
+        if hung and not timed_out:
+            self.changes.leave(running, self.changes.stopped)
+            self._record(running, event, Cause.NODE_FAILURE, worked_us, hung)
+            self._transactions.hold_until_detected(hung)
+            return
+        self.changes.leave(running, self.changes.ended)
+        self.news.ended.append(running)
+        cause = CAUSES.get(event.state, Cause.JOB_FAILED)
+        if cause == Cause.JOB_FAILED and self.options.silent_errors == "retry":
+            self._record(running, event, Cause.SILENT_ERROR, 0)
+            self._retried.append(running)
+            return
+        self._record(running, event, cause, worked_us)
+        self._registry.note_run(running, event.at_us)
+        note_run(self.rows, running.attempt.serial - 1, event.at_us)
+        self._transactions.over(running.attempt, cause == Cause.COMPLETED)
+
+    def _record(
+        self,
+        running: Running,
+        event: e.JobCompleted,
+        cause: Cause,
+        useful: int,
+        stopping: Stopped | None = None,
+    ) -> None:
+        work = self._registry.work[running.attempt.id]
+        hang = self._transactions.hanging.pop(running.attempt.id, None)
+        record = AttemptRecord(
+            running.attempt,
+            work.profile,
+            work.checkpointing,
+            running.start_us,
+            event.at_us,
+            cause,
+            event.state,
+            useful,
+            running.nodes,
+            why=stopping.stop.why if stopping else "",
+            imaged=stopping.remaining.imaged if stopping else False,
+            failure=hang.cause if hang else "",
+            hung_us=event.at_us - hang.at_us if hang else 0,
+            stages=hang.stages if hang else {},
+        )
+        self.records.add(record, stopping.remaining if stopping else None)
+        if stopping and cause == Cause.NODE_FAILURE:
+            self.rows.jobs[self.rows.attempts[running.attempt.serial - 1].job].interruptions += 1
+
+    def _retry(self, running: Running) -> None:
+        """Requeue a job with all its work after an error that was detected at its end.
+
+        The time of the error is unknown, so no checkpoint is valid. Therefore, the work of earlier
+        attempts is also lost.
         """
+        attempt = self._transactions.retry(running)
+        self.records.lose(attempt.job_id, Cause.SILENT_ERROR)
+        self.changes.resubmitted.append(attempt)
+
+    def _acknowledge(self, i: int, killed: bool) -> None:
+        self._transactions.acknowledge(i, killed)
+
+    def _second_pass(self) -> None:
+        self._transactions.second_pass()
+
+    def _change_nodes(
+        self, event: e.NodesFailed | e.NodesRejuvenated, numbers: list[int], cause: int
+    ) -> None:
+        nodes = event.nodes
+        tags = sorted({*self.nodes.tags(nodes).tolist()} - {FREE})
+        super()._change_nodes(event, numbers, cause)
+        self.rows.n.n_hit = 0  # the session reports failures itself
+        if isinstance(event, e.NodesRejuvenated):
+            self.nodes.up_since_us[nodes.ids] = event.at_us
+            self.news.rejuvenated.extend(nodes)
+            self.changes.repairs += nodes.size
+            self.changes.returning.append(nodes)
+            return
+        self.nodes.failed_us[nodes.ids] = event.at_us
+        self.news.failed.extend(nodes)
+        self.changes.failures += nodes.size
+        self.changes.failing.append(nodes)
+        for tag in tags:
+            if tag in self.by_tag:
+                self._hit.setdefault(self.by_tag[tag], self._failure(event, tag))
+        self._transactions.lose_holds(tags)
+
+    def _on_notice(self, event: e.Notified) -> None:
+        self.news.notices.append((event.kind, event.data))
+
+    def _failures(self) -> dict[str, Failure]:
+        """Return the attempts on nodes that failed since the last call, with the failures.
+
+        Attempts that are being stopped are not included.
+        """
+        if not self._hit:
+            return {}
+        names, self._hit = self._hit, {}
+        jobs = self.jobs
+        stopping = jobs.stopping
+        for name in names:
+            if name in stopping:
+                self._transactions.spoil(stopping[name])
+        return {
+            name: failure
+            for name, failure in names.items()
+            if name in jobs.running and name not in stopping
+        }
+
+    def _failure(self, event: e.NodesFailed, tag: int) -> Failure:
+        """Return the failure of the attempt with this tag. Cores are converted to nodes."""
+        hit = event.nodes.ids[self.nodes.tags(event.nodes) == tag]
+        nodes = np.unique(hit // self.options.cores_per_node)
+        return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))
+
+    # ---- decisions
+
+    def _is_due(self, now: int) -> bool:
+        return self._transactions.due()
+
+    def _decide(self, now: int) -> None:
+        """Decide on running and queued attempts."""
         self._transactions.complete_moves()
-        if not self._jobs.n_stopping:
-            self._may_plan_while_killing = self._state.options.dialect.two_passes
+        if not self.jobs.n_stopping:
+            self._may_plan_while_killing = self.options.dialect.two_passes
         self._transactions.release()
         while True:
             self._react()
@@ -200,29 +422,21 @@ class Session:
             if not self._transactions.release():  # starts and rejections of jobs release others
                 return
 
-    def _begin(self, event: SimulationBegan) -> None:
-        state = self._state
-        groups_of(event.n_nodes, state.options.cores_per_node)
-        self._set_up(event.n_nodes)
-        state.began = msgspec.structs.replace(event, profiles={})  # the registry knows the profiles
-        state.registering = bool(event.config.get("dynamic-jobs-enabled"))
-        self._registry.begin(event)
-
     def _react(self) -> None:
         """Process failures of running attempts, then the stops and waits that are due."""
-        state, transactions = self._state, self._transactions
-        news, state.news = state.news, News()
-        news.hit, called_off = transactions.failed_attempts(self._intake.hit())
+        transactions = self._transactions
+        news, self.news = self.news, News()
+        news.hit, called_off = transactions.failed_attempts(self._failures())
         if transactions.wakes:
             news.woken = transactions.woken()
-            state.changes.woken += news.woken
+            self.changes.woken += news.woken
         if news.hit:
-            n_free, hit = self._nodes.n_free, {running.attempt.id for running in news.hit}
+            n_free, hit = self.nodes.n_free, {running.attempt.id for running in news.hit}
             news.called_off = [*called_off]
-            if state.options.dialect.hit == "failed" or hit > called_off.keys():
-                state.ledger.failures_that_hit.append((state.now_us, n_free))
+            if self.options.dialect.hit == "failed" or hit > called_off.keys():
+                self.records.failures_that_hit.append((self.now_us, n_free))
         for proposal in self._policy.react(self.view, news):
-            state.news.answers.append(Answer(proposal, transactions.propose(proposal)))
+            self.news.answers.append(Answer(proposal, transactions.propose(proposal)))
         for running in news.hit:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
@@ -232,26 +446,25 @@ class Session:
 
     def _plan(self) -> None:
         """Decide on queued attempts."""
-        if not self._state.changes or (self._jobs.n_stopping and not self._may_plan_while_killing):
+        if not self.changes or (self.jobs.n_stopping and not self._may_plan_while_killing):
             return
         rounds = 0
         while rounds < MOST_ROUNDS:
             self._request_plan()
-            changes = self._state.changes
-            if not changes or self._jobs.n_stopping:
+            changes = self.changes
+            if not changes or self.jobs.n_stopping:
                 return
             rounds += not (changes.woken and changes.started)
 
     def _request_plan(self) -> None:
-        state = self._state
-        changes, state.changes = state.changes, Changes()
+        changes, self.changes = self.changes, Changes()
         if changes.failures or changes.repairs:
             self._report_nodes(changes)
-        state.planning = True
+        self.planning = True
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
-        state.planning = False
-        self._nodes.note_reported()
+        self.planning = False
+        self.nodes.note_reported()
         if self._recorder is not None:
             self._recorder.record(self.view, changes, self._policy)
         self._transactions.send_kills()
@@ -265,12 +478,12 @@ class Session:
         repaired, the attempt or hold is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
-        for node, usable, news in self._nodes.news():
+        for node, usable, news in self.nodes.news():
             if news:
                 (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
-            tag = self._nodes.tag(node)
-            held = self._jobs.holds.get(tag - 1)
-            holder = held.attempt.id if held else self._state.by_tag.get(tag)
+            tag = self.nodes.tag(node)
+            held = self.jobs.holds.get(tag - 1)
+            holder = held.attempt.id if held else self.by_tag.get(tag)
             if not holder:
                 continue
             if usable and news and holder not in unplanned:
@@ -278,12 +491,17 @@ class Session:
             elif not usable and (news or holder in unplanned):
                 changes.failed_under.append(holder)
 
-    def _finish(self) -> None:
-        state, jobs = self._state, self._jobs
-        self._transactions.ask_to_be_called()
-        if not jobs.n_stopping:  # a kill of an ended attempt may be unacknowledged
-            for job_id in jobs.take_gone():
-                self._registry.forget(job_id, jobs.alive)
-        if state.registering and state.statics_over and jobs.idle:
-            state.registering = False
-            state.out.append(FinishRegistration(at_us=state.now_us))
+    def _decisions(self, now: int) -> list[d.Decision]:
+        out, self.out = self.out, []
+        return out
+
+    def _wakes(self) -> Iterable[int]:
+        return (wake.at_us for wake in self._transactions.wakes)
+
+    def _forget(self) -> None:
+        if not self.jobs.n_stopping:  # a kill of an ended attempt may be unacknowledged
+            for job_id in self.jobs.take_gone():
+                self._registry.forget(job_id, self.jobs.alive)
+
+    def _is_idle(self) -> bool:
+        return self.jobs.idle

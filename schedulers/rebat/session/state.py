@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a session: the states of jobs and nodes, and what is reported and decided.
+"""The states of jobs in a session.
 
 States of a job and their transitions::
 
@@ -13,28 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from operator import le
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from rebat.contract import Changes, News, Refusal, Stop
+from rebat.contract import Stop
 from rebat.core.attempts import Attempt, Cause, Running
-from rebat.core.decisions import Decision
-from rebat.core.errors import InputError, PolicyError, RebatError
-from rebat.core.events import SimulationBegan
-from rebat.core.options import SessionOptions
-from rebat.core.units import to_s
-from rebat.drive.growing import KINDS, larger, lengthen
+from rebat.core.errors import InputError
+from rebat.drive.invariants import BrokenInvariant
 from rebat.drive.machine import Nodes
+from rebat.drive.messages import Messages
 from rebat.kernels.pool import FREE
 from rebat.models.remaining import Remaining
-from rebat.rules.by_value import arrays_of
-from rebat.session.ledger import Ledger
-from rebat.state import tables
-from rebat.state.rows import zeros
 
 
 class JobState(StrEnum):
@@ -120,60 +110,49 @@ class Lifecycle:
         Stops of attempts, by attempt id.
     holds : dict
         Held sets of nodes, represented as running attempts, by row.
-    names : list of str
-        Ids of attempts, by row. The id of held nodes is empty.
     moving : dict
         Stopped jobs that continue on other nodes at the same time, by job id.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
         self.blocked: dict[str, Attempt] = {}
         self.queue: dict[str, Attempt] = {}
         self.running: dict[str, Running] = {}
         self.stops: dict[str, Stopped] = {}
         self.holds: dict[int, Running] = {}
-        self.names: list[str] = []
         self.moving: dict[str, Stopped] = {}
         self._gone: list[str] = []
         self._state: dict[str, JobState] = {}
         self._ended: set[str] = set()
 
-    def show(self, tables: Any) -> None:
-        """Use these tables from now on."""
-        self._tables = tables
-
-    def name(self, a: int, attempt_id: str) -> None:
-        """Set the id of a row."""
-        self.names += [""] * (a + 1 - len(self.names))
-        self.names[a] = attempt_id
-
     @property
     def n_stopping(self) -> int:
         """Number of attempts whose kill is not acknowledged."""
-        return int(self._tables.n.n_kills)
+        return int(self._messages.state.n.n_kills)
 
     @property
     def stopping(self) -> dict[str, Stopped]:
         """Stops whose kill was sent, by attempt id."""
-        tables = self._tables
-        names = [self.names[tables.kills[i].attempt] for i in range(tables.n.n_kills)]
+        tables = self._messages.state
+        names = [self._messages.names[tables.kills[i].attempt] for i in range(tables.n.n_kills)]
         return {name: self.stops[name] for name in names}
 
     @property
     def scheduled(self) -> dict[str, Stopped]:
         """Stops that wait for a checkpoint or for the end of a hang, by attempt id."""
-        tables = self._tables
-        names = [self.names[tables.stops[i].victim] for i in range(tables.n.n_stops)]
+        tables = self._messages.state
+        names = [self._messages.names[tables.stops[i].victim] for i in range(tables.n.n_stops)]
         return {name: self.stops[name] for name in names}
 
     @property
     def waiting(self) -> dict[str, Waiting]:
         """Stopped jobs that wait, and the nodes held for them, by job id."""
-        waiting, tables = {}, self._tables
+        waiting, tables = {}, self._messages.state
         for i in range(tables.n.n_waits):
             row = tables.waits[i]
-            attempt = self.stops[self.names[row.attempt]].running.attempt
-            on = self.names[row.victim] if row.victim >= 0 else ""
+            attempt = self.stops[self._messages.names[row.attempt]].running.attempt
+            on = self._messages.names[row.victim] if row.victim >= 0 else ""
             held = self.holds[row.hold] if row.hold >= 0 else None
             waiting[attempt.job_id] = Waiting(on, held, row.n_held, attempt.n_nodes - row.n_held)
         return waiting
@@ -185,8 +164,8 @@ class Lifecycle:
             self.blocked
             or self.queue
             or self.running
-            or self._tables.n.n_kills
-            or self._tables.n.n_waits
+            or self._messages.state.n.n_kills
+            or self._messages.state.n.n_waits
             or self.moving
         )
 
@@ -276,124 +255,6 @@ class Lifecycle:
         job_id = stopped.running.attempt.job_id
         self._go(job_id, MOVING)
         self.moving[job_id] = stopped
-
-
-class State:
-    """The state that all parts of a session share: jobs, nodes, time, news and decisions.
-
-    Attributes
-    ----------
-    rows : tables.State
-        The tables: attempts, nodes, stops, waits and holds.
-    room : tables.Room
-        All tables, including those of the plan.
-    statics_over : bool
-        Whether every job of the workload has been submitted.
-    registering : bool
-        Whether Batsim accepts new jobs.
-    out : list of Decision
-        Decisions for the next reply.
-    job_ids : list of str
-        Ids of jobs, by row.
-    n_sent : int
-        Number of kills in the tables that were sent.
-    by_tag : dict
-        Ids of running attempts by serial number.
-    by_rules : ByRules
-        The plan of list scheduling, if the policy uses its rules.
-    planning : bool
-        Whether the policy is currently planning.
-    """
-
-    def __init__(self, options: SessionOptions) -> None:
-        self.options, self.ledger, self.jobs = options, Ledger(), Lifecycle()
-        self.began: SimulationBegan | None = None
-        self.ended = self.statics_over = self.registering = self.planning = False
-        self.now_us = self.n_sent = self.serial = 0
-        self.changes, self.news = Changes(), News()
-        self.out: list[Decision] = []
-        self.by_tag: dict[int, str] = {}
-        self.by_rules: Any = None
-        self.begin(0, None)
-
-    def begin(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
-        """Create the tables of a machine."""
-        self.jobs = Lifecycle()
-        self.job_ids: list[str] = []
-        self._lengths: tuple[int, ...] = (0, 0, 0, 0, 0)
-        self.nodes = Nodes(n_nodes, uptime_us)
-        dialect = self.options.dialect
-        parameters = tables.Numbers(
-            n_nodes=n_nodes,
-            max_attempts=self.options.max_attempts,
-            two_passes=dialect.two_passes,
-            lowest_held=dialect.held == "lowest",
-            six_digits=dialect.digits == "six",
-            hold_margin=round(dialect.hold_margin_s * 1e6),
-        )
-        self.show(
-            tables.room_for(
-                zeros(tables.Job, 64), zeros(tables.Profile, 1), parameters, 64,
-                tables.parts_for([n_nodes]), tables.no_links(), arrays_of(None, 1), compiled=False,
-            )
-        )  # fmt: skip
-
-    def show(self, room: tables.Room) -> None:
-        """Use these tables from now on."""
-        self.room, self.rows = room, room.state
-        self.nodes.show(room)
-        self.jobs.show(room.state)
-
-    def reserve(self, n_events: int = 0) -> None:
-        """Enlarge the tables if there could be too little room for these events, or a proposal."""
-        n, rows = self.rows.n, self.rows
-        n.n_out = n.n_calls = 0
-        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
-        attempts = n.n_attempts + more
-        intervals = n.n_nodes_used + 2 * (self.nodes.n_nodes + more)
-        needed = more, attempts, len(self.job_ids) + n_events, n.n_holds + more, intervals
-        if all(map(le, needed, self._lengths)):
-            return
-        for name, length in (
-            ("attempts", attempts),
-            ("lists", attempts),
-            ("jobs", needed[2]),
-            ("out", 2 * more + needed[2]),
-            ("hold_records", needed[3]),
-            *((name, more) for name in ("kills", "stops", "waits", "calls")),
-        ):
-            lengthen(getattr(rows, name), KINDS[name], length)
-        if intervals > len(rows.nodes):
-            nodes = larger(rows.nodes, intervals, 0)
-            self.show(self.room._replace(state=rows._replace(nodes=nodes)))
-        self._lengths = (
-            min(len(rows.kills), len(rows.stops), len(rows.waits), len(rows.calls)),
-            min(len(rows.attempts), len(rows.lists)),
-            len(rows.jobs),
-            len(rows.hold_records),
-            len(self.rows.nodes),
-        )
-
-    def next_serial(self) -> int:
-        """Return the serial number of the attempt that enters the queue: its row plus 1."""
-        return self.serial
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Record the refusal of a proposal."""
-        if self.options.strict:
-            text = f"{refusal.subject} {refusal.reason}"
-            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {text}")
-        self.note(refusal)
-
-    def note(self, refusal: Refusal) -> None:
-        """Record that an accepted proposal was cancelled. This is not an error of the policy."""
-        self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
-        self.changes.refused.append(refusal)
-        self.news.refused.append(refusal)
-
-
-class BrokenInvariant(RebatError):
-    """Error: the state of a session is impossible. This is a bug in rebat."""
 
 
 def check_jobs(jobs: Lifecycle) -> None:

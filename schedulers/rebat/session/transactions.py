@@ -29,8 +29,8 @@ Wakes and calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -54,7 +54,7 @@ from rebat.contract import (
 )
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
-from rebat.core.decisions import CallMeLater, ExecuteJob, KillJobs, RejectJob
+from rebat.core.decisions import ExecuteJob, KillJobs, RejectJob
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.options import HUNG, Recovery
@@ -81,9 +81,12 @@ from rebat.rules.waits import (
 from rebat.session import checks
 from rebat.session.job_rows import JobRows
 from rebat.session.ledger import Why
-from rebat.session.registry import UNKNOWN_LAG_US, Registry
-from rebat.session.state import State, Stopped
+from rebat.session.registry import Registry
+from rebat.session.state import Stopped
 from rebat.state import codes
+
+if TYPE_CHECKING:
+    from rebat.session.session import Session
 
 TIMINGS = {
     When.NOW: codes.NOW,
@@ -136,14 +139,12 @@ class Hang(msgspec.Struct):
 class Transactions(JobRows):
     """The part of the session that carries out or refuses the proposals of a policy."""
 
-    def __init__(self, state: State, registry: Registry) -> None:
-        super().__init__(state, registry)
+    def __init__(self, session: Session, registry: Registry) -> None:
+        super().__init__(session, registry)
         self.wakes: list[Wake] = []
         self.hanging: dict[str, Hang] = {}
         """Failed attempts by id. They stay here after their hang until they are stopped."""
-        self._called: set[int] = set()
-        self._lag_us: int | None = None
-        self._recovery = state.options.recovery or Recovery()
+        self._recovery = session.options.recovery or Recovery()
         self._stages = self._recovery.stages
         self._completed: list[Stopped] = []
         self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
@@ -162,13 +163,13 @@ class Transactions(JobRows):
         """Carry out a proposal, or return a refusal."""
         refusal = self._carry_out[type(proposal)](proposal)
         if refusal:
-            self.state.refuse(refusal)
+            self.session.refuse(refusal)
         return refusal
 
     # ---- starts
 
     def _plan(self, proposal: PlanByRules) -> None:
-        self.state.by_rules.plan(proposal.point, proposal.changes)
+        self.session.by_rules.plan(proposal.point, proposal.changes)
 
     def _start(self, start: Start) -> Refusal | None:
         """Start a queued attempt, on the requested or another number of nodes."""
@@ -178,16 +179,16 @@ class Transactions(JobRows):
             refusal = self._why_not_mold(attempt, start.size(attempt.n_nodes))
         if refusal or attempt is None:
             return refusal
-        size, changes = start.size(attempt.n_nodes), self.state.changes
+        size, changes = start.size(attempt.n_nodes), self.session.changes
         nodes = start.nodes or self.nodes.lowest(size)
         started = attempt if size == attempt.n_nodes else self._mold(attempt, size)
         running = self._execute(started, nodes)
-        if self.state.planning:
+        if self.session.planning:
             changes.started.append(running)
         else:
             changes.withdraw(attempt)
             changes.moved.append(running)
-        self.state.news.started.append(running)
+        self.session.news.started.append(running)
         return None
 
     def _why_not_mold(self, attempt: Attempt, size: int) -> Refusal | None:
@@ -202,7 +203,7 @@ class Transactions(JobRows):
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
         """Replace a queued attempt by an attempt of another size, which is registered in Batsim."""
-        state = self.state
+        state = self.session
         state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)
         molded = self.registry.molded(attempt, size)
@@ -212,15 +213,15 @@ class Transactions(JobRows):
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Execute an attempt on these free nodes."""
-        rows, first = self.state.rows, self.state.rows.n.n_nodes_used
+        rows, first = self.session.rows, self.session.rows.n.n_nodes_used
         k = len(nodes.intervals)
         rows.nodes[first : first + k] = nodes.intervals
-        start_on(rows, attempt.serial - 1, 0, first, k, nodes.size, self.state.now_us)
+        start_on(rows, attempt.serial - 1, 0, first, k, nodes.size, self.session.now_us)
         return self.started(attempt, nodes)
 
     def started(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Record that an attempt started."""
-        state, running = self.state, Running(attempt, self.state.now_us, nodes)
+        state, running = self.session, Running(attempt, self.session.now_us, nodes)
         state.by_tag[attempt.serial] = attempt.id
         self.jobs.start(running)
         state.out.append(ExecuteJob(at_us=state.now_us, job_id=attempt.id, nodes=nodes))
@@ -231,26 +232,26 @@ class Transactions(JobRows):
         attempt = self.jobs.queue.get(proposal.attempt_id)
         if attempt is None:
             return Refusal(proposal.attempt_id, "cannot be rejected: it is not in the queue")
-        if not self.state.planning:
-            self.state.changes.withdraw(attempt)
+        if not self.session.planning:
+            self.session.changes.withdraw(attempt)
         self.reject_job(attempt, proposal.reason)
         return None
 
     def reject_job(self, attempt: Attempt, reason: str) -> None:
         """Reject a queued job permanently."""
         self.never_runs(attempt, reason)
-        rows = self.state.rows
+        rows = self.session.rows
         note_progress(rows, rows.attempts[attempt.serial - 1].job, codes.NOT_OK)
 
     # ---- stops
 
     def _stop(self, stop: Stop, forced: bool = False) -> Refusal | None:
-        state, jobs = self.state, self.jobs
+        state, jobs = self.session, self.jobs
         refusal = checks.why_not_stop(stop, jobs) or self._why_not_then(stop, forced)
         if refusal:
             return refusal
         if stop.cause == Cause.STOLEN:
-            state.ledger.steals.append(state.now_us)
+            state.records.steals.append(state.now_us)
         ran_us = state.now_us - jobs.running[stop.attempt_id].start_us
         remaining = self.registry.after_stop(stop.attempt_id, ran_us, stop.when)
         if isinstance(stop.then, Move) and self.registry.starts_over(
@@ -269,10 +270,10 @@ class Transactions(JobRows):
 
     def _schedule(self, stopped: Stopped, due_us: int, at_us: int) -> None:
         """Schedule a stop. The attempt continues to run until then."""
-        rows, stop = self.state.rows, stopped.stop
+        rows, stop = self.session.rows, stopped.stop
         row = rows.stops[rows.n.n_stops]
         rows.n.n_stops += 1
-        row.victim, row.decided = stopped.running.attempt.serial - 1, self.state.now_us
+        row.victim, row.decided = stopped.running.attempt.serial - 1, self.session.now_us
         row.due, row.at = due_us, at_us
         row.timing, row.cause = TIMINGS[stop.when], CODES[stop.cause]
         row.then = then_of(stop.then)
@@ -301,7 +302,7 @@ class Transactions(JobRows):
         return refusal
 
     def _kill(self, stopped: Stopped) -> None:
-        stop, state = stopped.stop, self.state
+        stop, state = stopped.stop, self.session
         if stop.cause == Cause.NODE_FAILURE:
             stopped.remaining = self._after_init(stop.attempt_id, stopped.remaining)
         stopped.sent_us = state.now_us
@@ -325,7 +326,7 @@ class Transactions(JobRows):
         If the attempt itself was scheduled to move, its move is cancelled.
         """
         jobs = self.jobs
-        if not (self.state.rows.n.n_stops or jobs.n_stopping or jobs.moving):
+        if not (self.session.rows.n.n_stops or jobs.n_stopping or jobs.moving):
             return
         own = jobs.scheduled.get(attempt_id)
         if own and isinstance(own.stop.then, Move):
@@ -342,7 +343,7 @@ class Transactions(JobRows):
         attempt_id = running.attempt.id
         if attempt_id in self.jobs.running and attempt_id not in self.jobs.stopping:
             self.call_off(attempt_id, "hit")
-            if victim and victim.if_hit and self.state.options.dialect.hit == "victim":
+            if victim and victim.if_hit and self.session.options.dialect.hit == "victim":
                 then = Requeue(Priority.VICTIM)
                 stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, then)
                 self._kill(Stopped(stop, victim.if_hit, running))
@@ -356,28 +357,25 @@ class Transactions(JobRows):
             ran_us = stopping.sent_us - stopping.running.start_us
             stopping.remaining = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
             stopping.stop = Stop(stop.attempt_id, Cause.NODE_FAILURE)
-            row = self.state.rows.kills[self._kill_of(stopping.running.attempt.serial - 1)]
+            row = self.session.rows.kills[self.session.kill_of(stopping.running.attempt.serial - 1)]
             row.then, row.cause = then_of(stopping.stop.then), CODES[Cause.NODE_FAILURE]
             self._let_go(*stopping.targets)
             stopping.targets = []
 
     def send_kills(self) -> bool:
         """Send all pending kills in one decision. Return whether there are any."""
-        state, n = self.state, self.state.rows.n
-        names = [self.jobs.names[row.attempt] for row in state.rows.kills[state.n_sent : n.n_kills]]
+        state, n = self.session, self.session.rows.n
+        killed = [row.attempt for row in state.rows.kills[state.n_sent : n.n_kills]]
+        names = [state.names[a] for a in killed]
         if not names:
             return False
         for attempt_id in names:
             if not isinstance(self.jobs.stops[attempt_id].stop.then, End):
                 self.registry.need_registration(attempt_id)
+        state.sent |= dict.fromkeys(killed, state.now_us)
         state.out.append(KillJobs(at_us=state.now_us, job_ids=tuple(names)))
         state.n_sent = n.n_kills
         return True
-
-    def _kill_of(self, a: int) -> int:
-        """Return the row of the kill of an attempt, or -1."""
-        rows = self.state.rows
-        return next((i for i in range(rows.n.n_kills) if rows.kills[i].attempt == a), -1)
 
     # ---- scheduled stops
 
@@ -387,22 +385,22 @@ class Transactions(JobRows):
         If ``later`` is set, these jobs are requeued in the second pass: after the kills of the
         first pass are acknowledged (see *Waits* above).
         """
-        rows = self.state.rows
+        rows = self.session.rows
         s = stop_of(rows, self._row(attempt_id)) if rows.n.n_stops else -1
         if s < 0:
             return None
         stopped = self.jobs.stops.pop(attempt_id)
         if stopped.stop.cause == Cause.STOLEN:
-            self.state.ledger.steals_off.append((self.state.now_us, why))
+            self.session.records.steals_off.append((self.session.now_us, why))
         self._let_go(*stopped.targets)
         self._end_stop(s, later)
         return stopped
 
     def _end_stop(self, s: int, later: bool = False) -> None:
         """Remove a scheduled stop, and end the waits for it."""
-        rows, victim = self.state.rows, self.state.rows.stops[s].victim
+        rows, victim = self.session.rows, self.session.rows.stops[s].victim
         rows.n.n_stops = remove_row(rows.stops, rows.n.n_stops, s)
-        end_waits_for(rows, victim, later, self.state.now_us)
+        end_waits_for(rows, victim, later, self.session.now_us)
         self.settle()
 
     def _row(self, attempt_id: str) -> int:
@@ -410,7 +408,7 @@ class Transactions(JobRows):
 
     def carry_out_due(self) -> bool:
         """Carry out due stops, and end due waits. Return whether any attempt is killed."""
-        state, jobs, rows = self.state, self.jobs, self.state.rows
+        state, jobs, rows = self.session, self.jobs, self.session.rows
         if not (rows.n.n_stops or rows.n.n_waits):
             return False
         stopping = jobs.stopping
@@ -429,25 +427,23 @@ class Transactions(JobRows):
         waiting = self.jobs.waiting.get(proposal.job_id)
         if waiting is None:
             return Refusal(proposal.job_id, "cannot be released: it does not wait for nodes")
-        on, later = waiting.on, self.state.options.dialect.two_passes
+        on, later = waiting.on, self.session.options.dialect.two_passes
         if not (on and not self._hangs(on) and self.call_off(on, "given up", later)):
             self._end_wait(proposal.job_id, later)
         return None
 
     # ---- acknowledged kills
 
-    def acknowledge(self, attempt_id: str, killed: bool) -> None:
+    def acknowledge(self, i: int, killed: bool) -> None:
         """Complete a stop whose kill is acknowledged.
 
         If ``killed`` is False, the attempt completed before it was killed. Its job is over, unless
         the attempt had failed.
         """
-        rows, stopping = self.state.rows, self.jobs.stops.get(attempt_id)
-        i = self._kill_of(stopping.running.attempt.serial - 1) if stopping else -1
-        if stopping is None or i < 0:
-            return
-        rows.n.n_kills = self.state.n_sent = remove_row(rows.kills, rows.n.n_kills, i)
-        self._note_lag(stopping.sent_us)
+        rows = self.session.rows
+        attempt_id = self.session.names[rows.kills[i].attempt]
+        stopping = self.jobs.stops[attempt_id]
+        rows.n.n_kills = self.session.n_sent = remove_row(rows.kills, rows.n.n_kills, i)
         if not (killed or stopping.failed):
             del self.jobs.stops[attempt_id]
             self._let_go(*stopping.targets)
@@ -462,29 +458,29 @@ class Transactions(JobRows):
             self._requeue(stopping)
 
     def _requeue(self, stopping: Stopped) -> None:
-        self.state.reserve()
-        then, rows = stopping.stop.then, self.state.rows
-        again(rows, stopping.running.attempt.serial - 1, then.priority, self.state.now_us)
+        self.session.reserve()
+        then, rows = stopping.stop.then, self.session.rows
+        again(rows, stopping.running.attempt.serial - 1, then.priority, self.session.now_us)
         self.settle()
 
     def settle(self) -> None:
         """Bring jobs and changes up to date with the rows of requeued attempts and of holds."""
-        rows, ledger = self.state.rows, self.state.ledger
+        rows, ledger = self.session.rows, self.session.records
         for i in range(rows.n.n_out):
             decision = rows.out[i]
             if decision.kind == codes.REGISTER:
-                self._queue_again(self.jobs.names[decision.up_to], decision.subject)
+                self._queue_again(self.session.names[decision.up_to], decision.subject)
             elif decision.kind == codes.CALL:
-                self._call_at(decision.subject)
+                self.session.out.append(self.session.call(decision.subject))
         rows.n.n_out = 0
         for i in range(len(ledger.given_up), rows.n.n_given_up):
-            job_id = self.state.job_ids[rows.lists[i].given_up]
+            job_id = self.session.submitted[rows.lists[i].given_up]
             ledger.given_up.append(job_id)
             self.jobs.give_up(job_id)
         self._settle_holds()
 
     def _queue_again(self, attempt_id: str, b: int) -> None:
-        state, stopping = self.state, self.jobs.stops.pop(attempt_id)
+        state, stopping = self.session, self.jobs.stops.pop(attempt_id)
         state.serial = b + 1
         attempt = self.registry.again(
             attempt_id, stopping.remaining, state.rows.attempts[b].priority
@@ -494,7 +490,7 @@ class Transactions(JobRows):
 
     def retry(self, running: Running) -> Attempt:
         """Add a row of an attempt after a silent error, and return the attempt."""
-        state = self.state
+        state = self.session
         state.serial = next_attempt(state.rows, running.attempt.serial - 1, 0, state.now_us) + 1
         attempt = self.registry.retry(running.attempt.id)
         self.enter(attempt)
@@ -512,43 +508,43 @@ class Transactions(JobRows):
             attempt_id = stopping.stop.attempt_id
             refusal = checks.not_free(attempt_id, "complete its move", move.nodes, self.nodes)
             if refusal:
-                self.state.note(refusal)
+                self.session.note(refusal)
                 self._requeue(stopping)
                 continue
             a = stopping.running.attempt.serial - 1
-            self.state.serial = (
-                next_attempt(self.state.rows, a, move.priority, self.state.now_us) + 1
+            self.session.serial = (
+                next_attempt(self.session.rows, a, move.priority, self.session.now_us) + 1
             )
-            self.state.rows.n.n_out = 0
+            self.session.rows.n.n_out = 0
             attempt = self.registry.again(
                 attempt_id, stopping.remaining, move.priority, move.nodes.size
             )
             del self.jobs.stops[attempt_id]
             self.fill(attempt)
-            self.state.changes.moved.append(self._execute(attempt, move.nodes))
+            self.session.changes.moved.append(self._execute(attempt, move.nodes))
 
     # ---- nodes
 
     def lose_holds(self, tags: list[int]) -> None:
         """Cancel the scheduled moves to held nodes that failed."""
         self.settle()
-        n = self.state.rows.n
-        for i in range(n.n_held_hit):
-            self.state.news.held_hit.append(self.state.job_ids[self.state.rows.lists[i].held_hit])
+        n = self.session.rows.n
+        for row in self.session.rows.lists[: n.n_held_hit]:
+            self.session.news.held_hit.append(self.session.submitted[row.held_hit])
         n.n_held_hit = 0
         for attempt_id, scheduled in self.jobs.scheduled.items():
             if any(target.attempt.serial in tags for target in scheduled.targets):
                 self.call_off(attempt_id, "hit")
                 reason = "cannot move: one of its target nodes failed"
-                self.state.note(Refusal(attempt_id, reason))
+                self.session.note(Refusal(attempt_id, reason))
 
     def _drain(self, proposal: Drain | Undrain) -> Refusal | None:
         refusal = checks.why_not_drain(proposal, self.nodes)
         if refusal:
             return refusal
-        state, nodes, why = self.state, proposal.nodes, proposal.why
+        state, nodes, why = self.session, proposal.nodes, proposal.why
         drains = isinstance(proposal, Drain)
-        state.ledger.drain_events.append((state.now_us, not drains, nodes, why))
+        state.records.drain_events.append((state.now_us, not drains, nodes, why))
         for node, drained in zip(nodes, self.nodes.drain(nodes, why, drains).tolist(), strict=True):
             drain(state.rows, state.room, node, drained, not drains)
         if drains:
@@ -567,10 +563,10 @@ class Transactions(JobRows):
             if isinstance(then, Move) and then.nodes.meets(nodes):
                 self.call_off(attempt_id, "given up")
                 reason = "cannot move: one of its target nodes was drained"
-                self.state.note(Refusal(attempt_id, reason))
+                self.session.note(Refusal(attempt_id, reason))
 
     def _note(self, note: Note) -> None:
-        ledger, now_us = self.state.ledger, self.state.now_us
+        ledger, now_us = self.session.records, self.session.now_us
         ledger.refusals.append((now_us, note.operation, note.reason))
         ledger.not_done.append(now_us)
 
@@ -578,30 +574,30 @@ class Transactions(JobRows):
 
     def _hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
         """Hold free nodes for a job. ``span_us`` is the expected duration in microseconds."""
-        rows, at = self.state.rows, self.state.rows.n.n_nodes_used
+        rows, at = self.session.rows, self.session.rows.n.n_nodes_used
         k = len(nodes.intervals)
         rows.nodes[at : at + k] = nodes.intervals
         rows.n.n_nodes_used += k
         j = rows.attempts[attempt.serial - 1].job
-        h = hold(rows, j, at, k, nodes.size, span_us, self.state.now_us)
+        h = hold(rows, j, at, k, nodes.size, span_us, self.session.now_us)
         self._settle_holds()
         return self.jobs.holds[h]
 
     def _let_go(self, *holds: Running | None) -> None:
         """Release holds. If no plan has received a hold, remove it from the reported changes."""
         for held in filter(None, holds):
-            let_go(self.state.rows, held.attempt.serial - 1, self.state.now_us)
+            let_go(self.session.rows, held.attempt.serial - 1, self.session.now_us)
             self._settle_holds()
 
     # ---- waits
 
     def _written_us(self, span_us: int) -> int:
         """Return a duration (us), rounded to the number of digits of the dialect."""
-        return written_us(span_us) if self.state.options.dialect.digits == "six" else span_us
+        return written_us(span_us) if self.session.options.dialect.digits == "six" else span_us
 
     def _begin_wait(self, stopping: Stopped, wait: Wait) -> None:
         """Hold the usable nodes of a stopped job. If its wait is already over, requeue it."""
-        rows, attempt, now_us = self.state.rows, stopping.running.attempt, self.state.now_us
+        rows, attempt, now_us = self.session.rows, stopping.running.attempt, self.session.now_us
         until_us, due_us, victim = wait.until_us, wait.until_us, -1
         if wait.on:
             victim = self._row(wait.on) if wait.on in self.registry.work else -1
@@ -611,30 +607,30 @@ class Transactions(JobRows):
         if until_us <= now_us:
             self._requeue(stopping)
             return
-        self.state.reserve()
+        self.session.reserve()
         self.jobs.wait(attempt.job_id)
         begin_wait(
-            self.state.rows, attempt.serial - 1, victim, until_us, due_us, wait.priority, now_us,
+            self.session.rows, attempt.serial - 1, victim, until_us, due_us, wait.priority, now_us,
             now_us,
         )  # fmt: skip
         self.settle()
 
     def _end_wait(self, job_id: str, later: bool) -> None:
         """Requeue a job and release its nodes, immediately or in the second pass (``later``)."""
-        rows = self.state.rows
+        rows = self.session.rows
         for i in range(rows.n.n_waits):
-            if self.state.job_ids[rows.attempts[rows.waits[i].attempt].job] == job_id:
-                end_wait(rows, i, later, self.state.now_us)
+            if self.session.submitted[rows.attempts[rows.waits[i].attempt].job] == job_id:
+                end_wait(rows, i, later, self.session.now_us)
                 self.settle()
                 return
 
     def second_pass(self) -> bool:
         """If no kill is pending, carry out the second pass. Return whether it changed anything."""
-        rows = self.state.rows
+        rows = self.session.rows
         if rows.n.n_kills or not rows.n.n_waits:
             return False
-        self.state.reserve()
-        changed = second_pass(self.state.rows, self.state.now_us)
+        self.session.reserve()
+        changed = second_pass(self.session.rows, self.session.now_us)
         self.settle()
         return changed
 
@@ -650,10 +646,10 @@ class Transactions(JobRows):
         """
         if not (hit or self.hanging):
             return [], {}
-        jobs, later = self.jobs, self.state.options.dialect.two_passes
+        jobs, later = self.jobs, self.session.options.dialect.two_passes
         stages = self._stages or self.registry.has_light
         if not stages:
-            now_us = self.state.now_us
+            now_us = self.session.now_us
             if any(failure.cause for failure in hit.values()):
                 self.hanging |= {name: Hang(each.cause, now_us, {}) for name, each in hit.items()}
             running = [jobs.running[name] for name in hit]
@@ -667,7 +663,7 @@ class Transactions(JobRows):
         return [jobs.running[name] for name in due], {n: v for n, v in victims.items() if v}
 
     def _begin_hang(self, running: Running, failure: Failure, victim: Stopped | None) -> None:
-        attempt, now_us = running.attempt, self.state.now_us
+        attempt, now_us = running.attempt, self.session.now_us
         stages = self._recovery.drawn_us(self._stages, failure.cause, attempt.job_id, now_us)
         hang = Hang(failure.cause, now_us, stages, victim)
         self.hanging[attempt.id] = hang
@@ -680,10 +676,10 @@ class Transactions(JobRows):
 
     def _due_hangs(self) -> list[str]:
         """End the hangs that are due. Return their attempts in the order of the failures."""
-        due, rows = [], self.state.rows
+        due, rows = [], self.session.rows
         for name in self.jobs.scheduled:
             s = stop_of(rows, self._row(name))
-            if name in self.hanging and s >= 0 and rows.stops[s].at <= self.state.now_us:
+            if name in self.hanging and s >= 0 and rows.stops[s].at <= self.session.now_us:
                 del self.jobs.stops[name]
                 self._end_stop(s)
                 due.append(name)
@@ -714,11 +710,11 @@ class Transactions(JobRows):
         if not self._hangs(attempt_id):
             return None
         hang, scheduled = self.hanging[attempt_id], self.jobs.stops.pop(attempt_id)
-        rows, s = self.state.rows, stop_of(self.state.rows, running.attempt.serial - 1)
+        rows, s = self.session.rows, stop_of(self.session.rows, running.attempt.serial - 1)
         rows.n.n_stops = remove_row(rows.stops, rows.n.n_stops, s)
         stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, Wait(until_us=hang.due_us))
         remaining = self._after_init(attempt_id, scheduled.remaining)
-        return Stopped(stop, remaining, running, sent_us=self.state.now_us)
+        return Stopped(stop, remaining, running, sent_us=self.session.now_us)
 
     def hold_until_detected(self, stopping: Stopped) -> None:
         """Hold the nodes of an attempt that completed while it hung, then requeue its job.
@@ -744,23 +740,17 @@ class Transactions(JobRows):
 
     def due(self) -> bool:
         """Return whether a wake, a stop or the end of a wait is due."""
-        return bool(self._due_wakes()) or is_due(self.state.rows, self.state.now_us)
-
-    def ask_to_be_called(self) -> None:
-        """Request calls for scheduled stops and wakes. If kills are pending, postpone this."""
-        rows = self.state.rows
-        if not rows.n.n_kills and (rows.n.n_stops or self.wakes):
-            self._call_at_all(rows.stops[s].at for s in range(rows.n.n_stops))
+        return bool(self._due_wakes()) or is_due(self.session.rows, self.session.now_us)
 
     def _wake(self, wake: Wake) -> Refusal | None:
         """Add a wake. If its time is not in the future, return a refusal.
 
         At the present time, a plan can request another plan.
         """
-        if self.state.planning and wake.at_us == self.state.now_us:
-            self.state.changes.woken.append(wake.tag)
+        if self.session.planning and wake.at_us == self.session.now_us:
+            self.session.changes.woken.append(wake.tag)
             return None
-        if not self.state.now_us < wake.at_us < FOREVER_US:
+        if not self.session.now_us < wake.at_us < FOREVER_US:
             return Refusal(f"wake {wake.tag!r}", "must be at a finite time after the present time")
         self.wakes.append(wake)
         return None
@@ -774,26 +764,4 @@ class Transactions(JobRows):
 
     def _due_wakes(self) -> list[Wake]:
         """Return the wakes that are due."""
-        return [wake for wake in self.wakes if wake.at_us <= self.state.now_us]
-
-    def _note_lag(self, sent_us: int) -> None:
-        """Update the maximum delay of replies. ``sent_us`` is when the decision was sent."""
-        lag_us = self.state.now_us - sent_us
-        self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
-
-    def _call_at(self, at_us: int) -> None:
-        """Request a call at a time, or as soon as possible after it.
-
-        Batsim aborts if it receives the request after the requested time.
-        """
-        margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
-        when_us = max(at_us, self.state.now_us + margin_us)
-        self._called.add(at_us)
-        self.state.out.append(CallMeLater(at_us=self.state.now_us, when_us=when_us))
-
-    def _call_at_all(self, others_us: Iterable[int]) -> None:
-        """Request a call at the time of each wake and at each time in ``others_us``."""
-        times = {*others_us, *(wake.at_us for wake in self.wakes)}
-        for at_us in sorted(times - self._called):
-            if at_us > self.state.now_us:
-                self._call_at(at_us)
+        return [wake for wake in self.wakes if wake.at_us <= self.session.now_us]
