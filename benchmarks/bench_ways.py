@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entire commands on the compiled loop and on the reference: CPU time, wall-clock time, and ratios.
+"""Entire commands with the rules compiled and interpreted: CPU time, wall-clock time, and ratios.
 
-Each command is a process of its own. ``rebat warmup baseline`` must compile the loop before. A
-million jobs and the long campaigns run only if they are named, the million only on the loop.
+Each command is a process of its own. ``rebat warmup baseline`` must compile the rules before. A
+million jobs and the long campaigns run only if they are named, the million only compiled.
 
 Run: ``python -m benchmarks.bench_ways [--rival COMMAND] [WORK ...]``
 
@@ -96,12 +96,12 @@ def cost_of(command: Sequence[str], **environment: str) -> tuple[float, float, f
 
 def rows(folder: Path, work: str, rival: str | None) -> Iterator[tuple[str, float, float, float]]:
     """Run a work in each way. Yield the way and its cost."""
-    for way in ("auto",) if work == "million" else ("auto", "reference"):
+    for way in ("auto",) if work == "million" else ("auto", "interpreted"):
         out = folder / way
         arguments = [text.format(folder=folder, out=out) for text in WORKS[work]]
         option = "--results" if arguments[0] == "campaign" else "--out"
         command = [*REBAT, *arguments, *([] if option in arguments else [option, str(out / work)])]
-        yield "loop" if way == "auto" else way, *cost_of(command, REBAT_ENGINE=way)
+        yield "compiled" if way == "auto" else way, *cost_of(command, REBAT_ENGINE=way)
     if rival and work in ("kth", "jobs"):
         name, swf = WORKS[work][1].format(folder=folder), folder / f"{work}.swf"
         subprocess.run([*REBAT, "workload", "export", name, "-o", str(swf)], check=True)

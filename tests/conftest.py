@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from hypothesis import settings
 from rebat.drive import choose
 from rebat.policies.presets import scheduler
 from tests.support.amount import AMOUNT, few
+from tests.support.asked import asked
 from tests.support.recordings import ABSENT, beside
 from tests.support.scenarios import machine
 
@@ -54,11 +56,12 @@ def hear_signals() -> None:
                 signal.signal(number, handler)
 
 
-@pytest.fixture(scope="module", params=["reference", "loop"])
+@pytest.fixture(scope="module", params=["asked", "loop"])
 def both_ways(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run a module with the reference, and again with the compiled loop for all covered runs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REBAT_ENGINE", "reference" if request.param == "reference" else "auto")
+    """Run a module with policies that are asked, and again with compiled rules."""
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        if request.param == "asked":
+            stack.enter_context(asked())
         patch.setattr(choose, "PAYS", 0)
         yield request.param
 
@@ -90,7 +93,7 @@ def is_run(item: pytest.Item) -> bool:
 
 
 def is_repeated(item: pytest.Item) -> bool:
-    """Whether a test runs on the reference, although it is the one for the compiled loop."""
+    """Whether a test of the compiled rules repeats the one in which the policy is asked."""
     values = item.callspec.params if hasattr(item, "callspec") else {}
     policy = values.get("policy")
     return values.get("both_ways") == "loop" and isinstance(policy, str) and not on_loop(policy)

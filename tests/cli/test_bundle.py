@@ -488,7 +488,7 @@ def test_inputs_have_no_effect_on_a_bundle(elsewhere: Path, capsys) -> None:
         ["--figures"],
         ["--figures", "--gantt", "1:3", "--explain"],
         ["--figures", "svg", "--figure-width", "1"],
-        ["--figures", "--format", "parquet", "--engine", "reference"],
+        ["--figures", "--format", "parquet", "--engine", "interpreted"],
         ["--seeds", "2", "--figures"],
     ],
     ids=" ".join,

@@ -13,9 +13,9 @@ from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import EngineOptions
 from rebat.policies.presets import preset
-from rebat.runs.single import simulate
 from rebat.session.session import Session
 from tests.drive.test_both_ways import agreement
+from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same
 from tests.support.recordings import OUR_RECORDINGS, folder_of, replay
 
@@ -45,7 +45,7 @@ def test_runs_on_the_engine_are_equal() -> None:
                 machine_events=Events(case.events).all, max_attempts=case.max_attempts,
                 engine_options=options,
             )
-            for how in ("auto", "reference")
+            for how in ("auto", "asked")
         ]  # fmt: skip
         check_same(*results)
 

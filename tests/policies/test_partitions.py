@@ -23,8 +23,9 @@ from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import fcfs
-from rebat.runs.single import RunResult, simulate
+from rebat.runs.single import RunResult
 from tests.support.amount import few
+from tests.support.asked import simulate
 
 TWO = "a:0-3+b:4-7"
 SHARED = "a:0-5+b:4-9+all:0-9"
@@ -51,7 +52,7 @@ def starts(result: RunResult) -> dict[str, tuple[float, str]]:
 
 def run(policy: str, workload: Workload, *events: tuple[float, bool, str]) -> RunResult:
     machine_events = [MachineEvent(to_us(at), up, NodeSet.parse(nodes)) for at, up, nodes in events]
-    return simulate(workload, preset(policy), machine_events=machine_events, how="reference")
+    return simulate(workload, preset(policy), machine_events=machine_events, how="asked")
 
 
 @pytest.mark.parametrize("policy", ["easy", "baseline", "greedy", "easy:placement=named"])
@@ -366,7 +367,7 @@ def test_a_node_is_held_and_comes_up_at_the_same_time() -> None:
     assert len(completed) == len(rows)
 
 
-@pytest.mark.parametrize("how", ["auto", "reference"])
+@pytest.mark.parametrize("how", ["auto", "asked"])
 @pytest.mark.parametrize(
     ("partitions", "starts"),
     [

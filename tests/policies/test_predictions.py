@@ -22,8 +22,9 @@ from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListSchedu
 from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.predictions import STEPS_US, later_end_us, prediction
 from rebat.policies.presets import identity, preset
-from rebat.runs.single import RunResult, simulate
+from rebat.runs.single import RunResult
 from tests.support.amount import few
+from tests.support.asked import simulate
 from tests.support.both_ways import Case
 from tests.support.scenarios import Custom, fails, failures, flows, machine, run, workloads
 
@@ -309,6 +310,6 @@ def test_other_values_are_refused(value: str) -> None:
 def test_a_true_run_time_that_is_unknown_is_refused() -> None:
     profiles = {"p": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}
     workload = Workload("w", 1, (Job("1", 1, 0, to_us(9), "p"),), profiles)
-    simulate(workload, preset("easy:predict=recent"), how="reference")
+    simulate(workload, preset("easy:predict=recent"), how="asked")
     with pytest.raises(InputError, match=r"job w0!1: its true run time is unknown.*is a delay"):
-        simulate(workload, preset("easy:predict=actual"), how="reference")
+        simulate(workload, preset("easy:predict=actual"), how="asked")

@@ -16,8 +16,8 @@ from rebat.models.failures.history import Remembered
 from rebat.models.failures.per_node_laws import Weibull, series_of
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
-from rebat.runs.single import simulate
 from tests.support.amount import few
+from tests.support.asked import simulate
 from tests.support.interrupts import CALLS, compare
 from tests.support.scenarios import machine
 
@@ -58,7 +58,7 @@ def test_a_law_that_raises_has_the_same_error_each_time() -> None:
         assert "a failure at" in str(raised.value)
 
 
-@pytest.mark.parametrize("how", ["compiled", "reference"])
+@pytest.mark.parametrize("how", ["compiled", "asked"])
 def test_a_run_that_ends_before_the_error_of_its_law_has_a_result(how: str) -> None:
     workload = machine(2, (1, 20_000, 0, 10))
     events = Authors(3600, 3600).events(2, 0)
@@ -73,7 +73,7 @@ def test_both_engines_have_a_result_until_the_same_event(end: int) -> None:
     """The law raises an error after its event at 50 us."""
     job_end = machine(2, (2, end / 1e6, 0, 1))
     outcomes = []
-    for how in ("auto", "reference"):
+    for how in ("auto", "asked"):
         events = Interrupted(10, 6, rebat.InputError("no more"), always=True)
         try:
             result = simulate(job_end, preset("baseline"), machine_events=events, how=how)
@@ -127,7 +127,7 @@ def raising(error: BaseException) -> Iterator[MachineEvent]:
     raise error
 
 
-@pytest.mark.parametrize("how", ["auto", "reference"])
+@pytest.mark.parametrize("how", ["auto", "asked"])
 def test_an_iterator_that_raises_does_not_end_the_failures(how: str) -> None:
     workload = machine(2, (1, 10), (2, 20, 5), (1, 30, 6))
     with pytest.raises(InputError, match="too many"):

@@ -28,7 +28,7 @@ def test_submissions_are_divided_and_nothing_else_changes() -> None:
     assert (jobs.n_nodes == times.n_nodes).all() and (jobs.walltime_us == times.walltime_us).all()
 
 
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
 def test_a_month_keeps_its_window_and_its_jobs(engine: str, monkeypatch) -> None:
     """At every load, the window contains the same submissions."""
     monkeypatch.setenv("REBAT_ENGINE", engine)

@@ -11,8 +11,9 @@ from rebat.core import table
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
-from rebat.runs.single import simulate, write_run
+from rebat.runs.single import write_run
 from rebat.workloads.generate import synthetic
+from tests.support.asked import simulate
 
 
 @pytest.mark.parametrize("policy", ["sfsj", "easy:detect=1min", "greedy"])
@@ -26,9 +27,7 @@ def test_blocks_of_any_length_give_the_same_files(
         monkeypatch.setattr(table, "BLOCK", block)
         events = Authors(600, 600).events(128, 0, None, 1)
         folder = tmp_path / str(block)
-        write_run(
-            folder, simulate(jobs, preset(policy), machine_events=events, how="reference"), {}
-        )
+        write_run(folder, simulate(jobs, preset(policy), machine_events=events, how="asked"), {})
         written.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert written[0] == written[1] == written[2]
     assert b"stolen" in written[0]["rebat_attempts.csv"] or policy != "sfsj"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random runs on the compiled loop and on the reference must have the same records.
+"""Random runs by the rules, and by policies that are asked, must have the same records.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. The test suite makes fewer runs, as plain Python, because compiling the loop
@@ -31,8 +31,9 @@ from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
-from rebat.runs.single import RunResult, simulate
+from rebat.runs.single import RunResult
 from rebat.state import codes, tables
+from tests.support.asked import simulate
 from tests.support.dependent import check_dependent, dependent
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
@@ -259,10 +260,12 @@ class _Lazily:
 def play(seed: int) -> str:
     """Run a case both ways; return what was compared."""
     case = Case(seed)
-    expected, ours = case.run("reference"), case.run("interpreted")
+    expected, ours = case.run("asked"), case.run("interpreted")
     if isinstance(ours, str):
-        assert "does not cover this run: a run that only the reference can simulate" in ours, ours
-        return "stuck" if isinstance(expected, str) else "left to the reference"
+        assert "does not cover this run: a run whose order of records only messages show" in ours, (
+            ours
+        )
+        return "stuck" if isinstance(expected, str) else "left to messages"
     assert not isinstance(expected, str), expected
     check_same(ours, expected)
     if case.depends:
@@ -276,12 +279,12 @@ def play(seed: int) -> str:
 
 
 def both(workload: Workload, policy: str, **circumstances: Any) -> RunResult:
-    """Return the result of the reference. If the loop covers the run, check that it has the same.
+    """Return the result of a policy that is asked. If rules cover the run, theirs is equal.
 
     The loop is not compiled for this, because compiling it takes longer than the tests.
     """
     chosen = preset(policy)
-    expected = simulate(workload, chosen, **circumstances, how="reference")
+    expected = simulate(workload, chosen, **circumstances, how="asked")
     if not why_not_policy(chosen.point):
         try:
             ours = simulate(workload, chosen, **circumstances, how="interpreted")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random runs on a machine with partitions: each partition is like a machine of its own, and the
-compiled loop is like the reference.
+rules are like a policy that is asked.
 
 ``python -m tests.support.parted 2000`` compares 2,000 runs.
 """
@@ -23,7 +23,8 @@ from rebat.models.failures.events import MachineEvent
 from rebat.policies.formula import formula_of
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import QUEUE_ORDERS
-from rebat.runs.single import RunResult, simulate
+from rebat.runs.single import RunResult
+from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same
 from tests.support.dependent import dependent
 
@@ -118,7 +119,7 @@ class PartedCase:
             for event in case.events
         ]
 
-    def run(self, how: str = "reference") -> RunResult:
+    def run(self, how: str = "asked") -> RunResult:
         """Return the result on the machine with partitions."""
         return simulate(
             self.workload, preset(f"{self.options},partitions={self.partitions}"),
@@ -131,7 +132,7 @@ class PartedCase:
         return simulate(
             self.alone(i), preset(self.options), n_nodes=self.cases[i].n_nodes,
             machine_events=Events(self.cases[i].events).all, max_attempts=self.max_attempts,
-            how="reference",
+            how="asked",
         )  # fmt: skip
 
 
@@ -158,7 +159,7 @@ def play_engines(seed: int) -> str:
     except InputError as error:
         assert "does not cover this run" in str(error)
         return "not covered"
-    check_same(ours, case.run("reference"))
+    check_same(ours, case.run("asked"))
     if ours.ledger.holds:
         return "holds"
     return "steals" if ours.ledger.steals else "plain"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice between the rules as machine code or plain Python, and the reference."""
+"""The choice between the rules as machine code or plain Python, and asking a policy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ready(point: Point) -> bool:
 
 def covers(workload: Workload, preset: object) -> bool:
     """Return whether the loop can simulate a run without operations and without plans."""
-    if how_of() == "reference" or _why_not(preset, EngineOptions(), False, False):
+    if _why_not(preset, EngineOptions(), False, False):
         return False
     try:
         submissions_of(workload)
@@ -93,15 +93,13 @@ def compiled_outcome(
     explain: bool,
     on_progress: OnProgress | None,
 ) -> Outcome | None:
-    """Return the outcome of a run on the compiled loop, or None if the reference must simulate it.
+    """Return the outcome of a run by the rules, or None if they do not cover it.
 
     Raises
     ------
     InputError
         If ``how`` is compiled and the loop does not cover the run.
     """
-    if how == "reference":
-        return None
     reason = _why_not(preset, options, operations, explain)
     if not reason:
         assert isinstance(preset, Preset)
@@ -119,7 +117,7 @@ def compiled_outcome(
             reason = str(error)
     if how in ("compiled", "interpreted"):
         problem = f"does not cover this run: {reason}"
-        raise InputError(problem, f"--engine {how}", "--engine auto or reference")
+        raise InputError(problem, f"--engine {how}", "--engine auto")
     return None
 
 
@@ -131,8 +129,8 @@ def _why_not(preset: object, options: EngineOptions, operations: bool, explain: 
     )
 
 
-How = Literal["auto", "compiled", "interpreted", "reference"]
-"""Ways to simulate a run: the rules as machine code or as plain Python, the reference, or auto."""
+How = Literal["auto", "compiled", "interpreted"]
+"""Ways to simulate a run: the rules as machine code or as plain Python, or auto."""
 
 VARIABLE = "REBAT_ENGINE"
 """Environment variable with the default way."""

@@ -219,7 +219,7 @@ def simulate(
     Raises
     ------
     Uncovered
-        If only the reference can simulate the run, or report its error.
+        If only messages can show the order of records, or the error of the run.
     """
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
@@ -261,7 +261,7 @@ def simulate(
         if outcome == codes.DONE:
             break
         if outcome == codes.REFERENCE:
-            raise Uncovered("a run that only the reference can simulate")
+            raise Uncovered("a run whose order of records only messages show")
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1

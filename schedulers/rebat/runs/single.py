@@ -134,7 +134,7 @@ def simulate(
     explain : bool
         Whether to record the plans (see `session.plan_record`).
     how : str, optional
-        Way to simulate: auto, compiled or reference (see `sim.choose`). The results are equal.
+        Way to simulate: auto, compiled or interpreted (see `drive.choose`). The results are equal.
     """
     engine_options = engine_options or EngineOptions()
     if operations and isinstance(preset, Preset | OwnPolicy):
@@ -145,18 +145,22 @@ def simulate(
         engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
     count, events = n_nodes or workload.n_nodes, events_of(machine_events)
     fits = uptime_us is None or len(uptime_us) * cores_per_node == count
-    outcome = compiled_outcome(
-        workload,
-        preset,
-        events,
-        how=how_of(how) if fits else "reference",  # which reports the error
-        n_nodes=count,
-        cores_per_node=cores_per_node,
-        max_attempts=max_attempts,
-        options=engine_options,
-        operations=bool(operations),
-        explain=explain,
-        on_progress=on_progress,
+    outcome = (
+        None
+        if not fits
+        else compiled_outcome(
+            workload,
+            preset,
+            events,
+            how=how_of(how),
+            n_nodes=count,
+            cores_per_node=cores_per_node,
+            max_attempts=max_attempts,
+            options=engine_options,
+            operations=bool(operations),
+            explain=explain,
+            on_progress=on_progress,
+        )
     )
     if outcome is None:
         engine = Engine(
@@ -171,8 +175,7 @@ def simulate(
         )
         recorder = PlanRecorder() if explain else None
         eternal = any(traits_of(each).eternal for each in Jobs.of(workload.jobs).extra_fields)
-        only_session = how_of(how) == "reference" or not fits or eternal
-        session = Responder(preset, options, uptime_us, recorder, only_session=only_session)
+        session = Responder(preset, options, uptime_us, recorder, only_session=eternal)
         engine.run(session.handle, _watching(session, on_progress, on_warning))
         plans = recorder.result() if recorder else None
         outcome = Outcome(session.ledger, engine.ended, plans, engine.dead_us)
