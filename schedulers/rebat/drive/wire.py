@@ -40,6 +40,7 @@ from rebat.drive.labels import Labels
 from rebat.drive.linking import Linking
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
+from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
@@ -66,6 +67,7 @@ from rebat.rules.instant import (
 from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
 from rebat.session.ledger import Ledger
+from rebat.session.plan_record import PlanRecorder
 from rebat.session.registry import LEAST_DELAY_S, UNKNOWN_LAG_US, first_attempt
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
@@ -89,8 +91,10 @@ class Wire:
     links: Linking
     causes: dict[str, int]
 
-    def __init__(self, point: Point, options: SessionOptions) -> None:
-        self._point, self._options = point, options
+    def __init__(
+        self, point: Point, options: SessionOptions, recorder: PlanRecorder | None = None
+    ) -> None:
+        self._point, self._options, self._record = point, options, recorder
         self.now_us = 0
         self.began: e.SimulationBegan | None = None
         self.ended = self.statics_over = self.registering = False
@@ -155,10 +159,10 @@ class Wire:
         check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> int:
-        outcome = decide(self.state, self.room, self.table, self.extended, now)
+        outcome = decide(self.state, self.room, self.table, self.extended, self.recorder, now)
         while outcome == codes.LARGER_ROOM:
             self._make_room_to_plan()
-            outcome = go_on(self.state, self.room, self.table, self.extended, now)
+            outcome = go_on(self.state, self.room, self.table, self.extended, self.recorder, now)
         return outcome
 
     def _is_due(self, now: int) -> bool:
@@ -193,6 +197,9 @@ class Wire:
         self.names: list[str] = []  # ids of attempts, by row ("" for held nodes)
         self.profile_of: list[str] = []  # names of the profiles of attempts, by row
         self.jobs: list[tuple[str, str]] = []  # id and workload
+        self.recorder = None
+        if self._record is not None:
+            self.recorder = RuleRecorder(self._record, self.machine, lambda j: self.jobs[j][0])
         self._forgotten = 0, 0  # records, and jobs given up, that the session knew before
         self._like_resubmissions: dict[str, str] = {}
         self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.core.attempts import Attempt, Cause, Running
+from rebat.core.attempts import Attempt, Cause, Running, hold_id
 from rebat.core.decisions import RejectJob
 from rebat.core.nodes import NodeSet
 from rebat.drive.linking import Linking
@@ -155,8 +155,8 @@ class JobRows:
         nodes = self.nodes_at(row)
         like = self.registry.work[jobs.names[self._attempt_of[row.job]]].attempt
         held = msgspec.structs.replace(
-            like, id=f"{job_id}~{serial}" + "~" * (row.lives - 1), serial=serial,
-            n_nodes=nodes.size, walltime_us=row.wall,
+            like, id=hold_id(job_id, serial, row.lives), serial=serial, n_nodes=nodes.size,
+            walltime_us=row.wall,
         )  # fmt: skip
         jobs.name(h, "")
         jobs.holds[h] = Running(held, row.start, nodes)
