@@ -23,7 +23,10 @@ def planned_starts(room: tables.Room, p: int, begun: Sequence[int]) -> PlannedSt
     """
     state = room.state
     n = state.parts[p].n_queued
-    queued = room.queue[p, :n] + 1, room.size[p, :n], room.duration[p, :n], room.start[p, :n]
+    starts_us = np.minimum(room.start[p, :n], NO_START)
+    queued = room.queue[p, :n] + 1, room.size[p, :n], room.duration[p, :n], starts_us
+    if not begun:
+        return PlannedStarts(*queued)
     table = np.zeros((4, n + len(begun)), dtype=np.int64)
     is_queued = np.ones(n + len(begun), dtype=np.bool_)
     is_queued[room.positions[: len(begun)]] = False
@@ -35,7 +38,6 @@ def planned_starts(room: tables.Room, p: int, begun: Sequence[int]) -> PlannedSt
         [row.held_until - row.start for row in started],
         [row.start for row in started],
     )
-    np.minimum(table[3], NO_START, out=table[3])
     return PlannedStarts(*table)
 
 

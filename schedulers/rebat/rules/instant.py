@@ -402,7 +402,7 @@ def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
             reject(state, a, codes.REJECTED)
     nodes_changed = False
     for p in range(n_parts):
-        if n_parts > 1 and not has_news(state, p):
+        if n.parted and not has_news(state, p):
             continue
         failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
         outcome = plan(state, room, table, p, failures, repairs, now)
