@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random runs by the rules, and by policies that are asked, must have the same records.
 
+For half of the seeds, the records include the plans.
+
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. The test suite makes fewer runs, as plain Python, because compiling the loop
 takes longer.
@@ -32,6 +34,7 @@ from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult
+from rebat.session.plan_record import PlanRecord
 from rebat.state import codes, tables
 from tests.support.asked import simulate
 from tests.support.dependent import check_dependent, dependent
@@ -97,6 +100,7 @@ class Case:
         self._rng = rng = random.Random(seed)
         self.n_nodes = rng.choice([2, 4, 10])
         self._is_busy = rng.random() < 0.6
+        self.explain = seed % 2 == 1
         self.workload = self._busy_workload() if self._is_busy else self._workload()
         self.depends = seed % 3 == 0 if depends is None else depends
         if self.depends:
@@ -241,7 +245,7 @@ class Case:
         try:
             return simulate(
                 self.workload, preset(self.policy), n_nodes=self.n_nodes, machine_events=given,
-                max_attempts=self.max_attempts, how=how,
+                max_attempts=self.max_attempts, how=how, explain=self.explain,
             )  # fmt: skip
         except RebatError as error:
             return str(error)
@@ -305,6 +309,17 @@ def check_same(ours: RunResult, expected: RunResult) -> None:
         assert getattr(ours.ledger, name) == getattr(expected.ledger, name), name
     assert [*ours.ledger.interrupted] == [*expected.ledger.interrupted]
     assert ours.summary == expected.summary
+    if ours.plans or expected.plans:
+        check_same_plans(ours.plans, expected.plans)
+
+
+def check_same_plans(ours: PlanRecord | None, expected: PlanRecord | None) -> None:
+    """Check that two records of plans are equal."""
+    assert ours and expected
+    for name in ("plans", "rows", "serials"):
+        one, other = getattr(ours, name), getattr(expected, name)
+        assert one.dtype == other.dtype and one.tolist() == other.tolist(), name
+    assert (ours.ids, ours.texts) == (expected.ids, expected.texts)
 
 
 def main(count: int, first: int = 0) -> None:

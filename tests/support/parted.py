@@ -38,6 +38,7 @@ class PartedCase:
     def __init__(self, seed: int, *, engines: bool = False) -> None:
         self.rng = rng = random.Random(seed)
         self.depends = seed if engines and seed % 2 else 0
+        self.explain = engines
         self.cases = [
             Case(rng.randrange(10**6), depends=False) for _ in range(rng.choice([2, 2, 3, 4]))
         ]
@@ -124,7 +125,7 @@ class PartedCase:
         return simulate(
             self.workload, preset(f"{self.options},partitions={self.partitions}"),
             n_nodes=self.n_nodes, machine_events=Events(self.events()).all,
-            max_attempts=self.max_attempts, how=how,
+            max_attempts=self.max_attempts, how=how, explain=self.explain,
         )  # fmt: skip
 
     def run_alone(self, i: int) -> RunResult:

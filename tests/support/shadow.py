@@ -3,8 +3,9 @@
 
 ``python -m tests.support.shadow COUNT [FIRST] [KIND] [tiny]``. Kinds: ``brief`` (baseline, easy,
 greedy, sfsj with T1), ``all`` (everything that `both_ways` and `parted` draw). With ``tiny``, all
-tables begin with one row. Every case runs on a randomly disturbed engine: latency, split instants,
-split failures, late acknowledgements. Some workloads, options and messages have errors.
+tables begin with one row. The records of plans are also compared. Every case runs on a randomly
+disturbed engine: latency, split instants, split failures, late acknowledgements. Some workloads,
+options and messages have errors.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.session.ledger import Ledger
+from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanRecorder
 from rebat.session.session import Session
 from rebat.wire.instants import WholeInstants
-from tests.support.both_ways import LEDGER, Case, with_tiny_tables
+from tests.support.both_ways import LEDGER, Case, check_same_plans, with_tiny_tables
 from tests.support.parted import PartedCase
 
 BRIEF = ("baseline", "easy", "greedy", "sfsj", "baseline:react=stealing", "easy:react=stealing",
@@ -320,7 +322,11 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
             chosen = preset(policy)
         elif "partitions=" in policy:
             session_options = msgspec.structs.replace(session_options, cores_per_node=1)
-    shadow = Shadow(Session(chosen.make(), session_options), Wire(chosen.point, session_options))
+    records = PlanRecorder(), PlanRecorder()
+    shadow = Shadow(
+        Session(chosen.make(), session_options, recorder=records[0]),
+        Wire(chosen.point, session_options, records[1]),
+    )
     kindness, handle = "complete", shadow.handle
     if rng.random() < 0.2:
         handle = Spoiling(handle, shadow.session, rng)
@@ -338,6 +344,11 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
             kindness = f"error of both: {kind_of(error)}"
     if not (kindness.startswith(("error", "not covered")) or fault_of_session(shadow.counts)):
         check_ledgers(shadow.wire.ledger, shadow.session.ledger)
+        expected, ours = (record.result() for record in records)
+        check_same_plans(ours, expected)
+        refusals = expected.plans[:, PLAN_COLUMNS.index("causes")] & PlanCause.REFUSAL > 0
+        totals["plans"] += len(refusals)
+        totals["plans after a refusal"] += int(refusals.sum())
         totals["ledgers"] += 1
     totals += shadow.counts
     totals["messages"] += shadow.messages

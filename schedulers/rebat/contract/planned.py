@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -50,6 +50,19 @@ class PlannedStarts(msgspec.Struct):
     starts_us: Ints
     behind: Ints = msgspec.field(default_factory=lambda: _NOBODY)
     placeless: Flags = msgspec.field(default_factory=lambda: _NOWHERE)
+
+    @classmethod
+    def of_parts(cls, tables: Sequence[PlannedStarts]) -> PlannedStarts:
+        """Return the planned starts of all partitions.
+
+        An attempt that waits although enough nodes are free has no place in its partition.
+        """
+        names = "serials", "sizes", "durations_us", "starts_us"
+        joined = cls(
+            *(np.concatenate([getattr(table, name) for table in tables]) for name in names)
+        )
+        joined.placeless = np.ones(len(joined.serials), dtype=np.bool_)
+        return joined
 
     def describes(self, view: View) -> bool:
         """Return whether the arrays have consistent lengths, and all attempts are in the queue."""

@@ -103,6 +103,15 @@ def resubmission_id(job_id: str, number: int) -> str:
     return f"{job_id}#{number}"
 
 
+def hold_id(job_id: str, serial: int, lives: int) -> str:
+    """Return the id of nodes that are held for a job. ``lives`` is how often they were chosen.
+
+    >>> hold_id("w0!12", 7, 1), hold_id("w0!12", 7, 2)
+    ('w0!12~7', 'w0!12~7~')
+    """
+    return f"{job_id}~{serial}" + "~" * (lives - 1)
+
+
 def split_attempt(name: str) -> tuple[str, int]:
     """Return the id of the job, and the number of the resubmission (0 for the original job).
 

@@ -47,8 +47,8 @@ def ready(point: Point) -> bool:
 
 
 def covers(workload: Workload, preset: object) -> bool:
-    """Return whether the loop can simulate a run without operations and without plans."""
-    if _why_not(preset, EngineOptions(), False, False):
+    """Return whether the loop can simulate a run without operations."""
+    if _why_not(preset, EngineOptions(), False):
         return False
     try:
         submissions_of(workload)
@@ -100,7 +100,9 @@ def compiled_outcome(
     InputError
         If ``how`` is compiled and the loop does not cover the run.
     """
-    reason = _why_not(preset, options, operations, explain)
+    reason = _why_not(preset, options, operations)
+    if not reason and explain and how == "compiled":
+        reason = "--explain"
     if not reason:
         assert isinstance(preset, Preset)
         if cores_per_node > 1 and preset.point.parted:
@@ -111,7 +113,8 @@ def compiled_outcome(
         try:
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes, max_attempts=max_attempts,
-                compiled=pays and how != "interpreted" and may_compile(), on_progress=on_progress,
+                compiled=pays and how != "interpreted" and not explain and may_compile(),
+                explain=explain, on_progress=on_progress,
             )  # fmt: skip
         except Uncovered as error:
             reason = str(error)
@@ -121,11 +124,11 @@ def compiled_outcome(
     return None
 
 
-def _why_not(preset: object, options: EngineOptions, operations: bool, explain: bool) -> str:
+def _why_not(preset: object, options: EngineOptions, operations: bool) -> str:
     if not isinstance(preset, Preset):
         return "a custom policy" if isinstance(preset, OwnPolicy) else "a policy in memory"
     return why_not_policy(preset.point) or why_not_run(
-        options, preset.session, operations=operations, explain=explain
+        options, preset.session, operations=operations
     )
 
 

@@ -82,14 +82,11 @@ def why_not_policy(point: Point) -> str:
     )
 
 
-def why_not_run(
-    options: EngineOptions, session: SessionOptions, *, operations: bool, explain: bool
-) -> str:
+def why_not_run(options: EngineOptions, session: SessionOptions, *, operations: bool) -> str:
     """Return why the loop does not cover the circumstances of a run, or an empty text."""
     return _first(
         {
             "operations": operations,
-            "--explain": explain,
             "checkpoints that options of the policy set": session.young_daly is not None,
             "options of the engine": options != EngineOptions(),
         }

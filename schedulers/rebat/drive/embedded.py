@@ -36,6 +36,7 @@ def run(
     room: Any,
     table: Any,
     extended: Any,
+    recorder: Any,
 ) -> Any:
     """Simulate all jobs, and return the outcome (see `rebat.state.codes`).
 
@@ -54,6 +55,8 @@ def run(
     extended : True or None
         None if no stop waits for a checkpoint and no number is rounded. The rules for these cases,
         and those for named nodes, are only compiled if they are needed.
+    recorder : RuleRecorder or None
+        Recorder of the plans (see `rebat.drive.plans`). Machine code has none.
     """
     state, ends = room.state, room.ends
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
@@ -130,10 +133,10 @@ def run(
         # ---- decisions, and kills until there are none
         while True:
             if n.is_deciding:
-                outcome = go_on(state, room, table, extended, now)
+                outcome = go_on(state, room, table, extended, recorder, now)
             else:
                 n.n_out = 0
-                outcome = decide(state, room, table, extended, now)
+                outcome = decide(state, room, table, extended, recorder, now)
             n.is_deciding = outcome == codes.LARGER_ROOM
             if outcome != codes.DONE:
                 return outcome

@@ -150,21 +150,19 @@ def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
 
 
 def outcome_of(
-    jobs: Submissions,
+    source: Known,
     events: Events,
-    machine: LoopMachine,
-    places: Ints | None,
     room: tables.Room,
+    plans: PlanRecord | None,
     on_progress: OnProgress | None,
 ) -> Outcome:
     """Return the records of a run of the embedded driver."""
-    source, n = Known(jobs, events, machine, places), room.state.n
-    rows = Rows(source, room)
+    rows, n = Rows(source, room), room.state.n
     ledger = ledger_of(source, rows, room)
     ledger.node_events = events.happened(None if events.are_file else n.n_lines)
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
-    return Outcome(ledger, rows.ended())
+    return Outcome(ledger, rows.ended(), plans)
 
 
 def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:

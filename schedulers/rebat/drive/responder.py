@@ -39,7 +39,7 @@ class Responder:
     uptime_us : int64 array, shape (n,), optional
         Uptime of each node when the simulation begins, in microseconds (default: 0).
     recorder : PlanRecorder, optional
-        Recorder of the plans, which only the session has.
+        Recorder of the plans (default: the plans are not recorded).
     make : callable, optional
         Function that returns the policy of the session (default: that of the preset).
     only_session : bool
@@ -59,7 +59,7 @@ class Responder:
         self.options = options
         self._uptime_us, self._recorder, self._make = uptime_us, recorder, make or preset.make
         self._point: Point | None = None
-        if isinstance(preset, Preset) and not (only_session or recorder):
+        if isinstance(preset, Preset) and not only_session:
             point = preset.point
             operates = point.common.drain != "auto"
             self._point = None if operates or why_not_policy(point) else point
@@ -83,7 +83,7 @@ class Responder:
         is_begin = isinstance(first, e.SimulationBegan)
         if is_begin and _covers(self._point, self.options, first, self._uptime_us):
             assert self._point is not None
-            self._made = Wire(self._point, self.options)
+            self._made = Wire(self._point, self.options, self._recorder)
         else:
             self._made = self._session = self._new_session()
 

@@ -31,8 +31,9 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
-from rebat.drive.outcome import Outcome, outcome_of
+from rebat.drive.outcome import Known, Outcome, outcome_of
 from rebat.drive.parts import Uncovered, machine_of, partitions_of
+from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.blocks import spaces_of
@@ -56,6 +57,7 @@ from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
+from rebat.session.plan_record import PlanRecorder
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
 
@@ -205,6 +207,7 @@ def simulate(
     n_nodes: int,
     max_attempts: int,
     compiled: bool,
+    explain: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Simulate a run.
@@ -212,7 +215,9 @@ def simulate(
     Parameters
     ----------
     compiled : bool
-        Whether the rules run as machine code.
+        Whether the rules run as machine code. It cannot record plans.
+    explain : bool
+        Whether to record the plans.
     on_progress : callable, optional
         Called with a time (us), the number of ended attempts so far, and their total number.
 
@@ -251,13 +256,16 @@ def simulate(
         table, profiles, parameters, n_failures, machine.table, jobs.links, formula, compiled
     )
     plan = tables.table_for(parameters)
+    source = Known(jobs, events, machine, places)
+    record = PlanRecorder() if explain else None
+    recorder = RuleRecorder(record, machine, source.job_id) if record else None
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
         lines.append(machine.numbered(nodes))
         if not compiled:
             lines = [each.tolist() for each in lines]
-        outcome = play(*lines, room, plan, extended(parameters))
+        outcome = play(*lines, room, plan, extended(parameters), recorder)
         if outcome == codes.DONE:
             break
         if outcome == codes.REFERENCE:
@@ -270,7 +278,7 @@ def simulate(
         if plan is not None:
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
-    return outcome_of(jobs, events, machine, places, room, on_progress)
+    return outcome_of(source, events, room, record.result() if record else None, on_progress)
 
 
 def check_numbers(table: Any, parameters: tables.Numbers) -> None:
@@ -335,6 +343,7 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
         room,
         tables.table_for(parameters),
         extended(parameters),
+        None,
     )
 
 

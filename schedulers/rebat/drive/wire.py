@@ -33,6 +33,7 @@ from rebat.drive.labels import Labels
 from rebat.drive.messages import LEAST_DELAY_S, Messages
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
+from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
@@ -57,6 +58,7 @@ from rebat.rules.instant import (
 from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
 from rebat.session.ledger import Ledger
+from rebat.session.plan_record import PlanRecorder
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
 
@@ -72,8 +74,10 @@ CAUSES = {
 class Wire(Messages):
     """The driver in which rules decide."""
 
-    def __init__(self, point: Point, options: SessionOptions) -> None:
-        self._point = point
+    def __init__(
+        self, point: Point, options: SessionOptions, recorder: PlanRecorder | None = None
+    ) -> None:
+        self._point, self._record = point, recorder
         super().__init__(options)
 
     @property
@@ -105,10 +109,10 @@ class Wire(Messages):
         check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> None:
-        outcome = decide(self.state, self.room, self.table, self.extended, now)
+        outcome = decide(self.state, self.room, self.table, self.extended, self.recorder, now)
         while outcome == codes.LARGER_ROOM:
             self._make_room_to_plan()
-            outcome = go_on(self.state, self.room, self.table, self.extended, now)
+            outcome = go_on(self.state, self.room, self.table, self.extended, self.recorder, now)
         assert outcome == codes.DONE, f"outcome {outcome} of the rules"
 
     def _is_due(self, now: int) -> bool:
@@ -131,6 +135,9 @@ class Wire(Messages):
         self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = p.order == codes.BY_ID or p.tie == codes.BY_TEXT
+        self.recorder = None
+        if self._record is not None:
+            self.recorder = RuleRecorder(self._record, self.machine, self.submitted.__getitem__)
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
         self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
         self.interrupted: dict[str, int] = {}

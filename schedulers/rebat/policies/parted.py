@@ -249,23 +249,10 @@ class Parted(Planning):
         to.refused, to.woken = to.refused + changes.refused, to.woken + changes.woken
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of all partitions.
-
-        An attempt that waits although enough nodes are free has no place in its partition.
-        """
+        """Return the planned starts of all partitions that have a plan."""
         planned = [planning.planned(part.view) for part, planning in self._plannings]
         tables = [table for table in planned if table is not None]
-        if len(tables) < len(planned) or not tables:
-            return None
-        joined = PlannedStarts(
-            *(
-                np.concatenate([getattr(table, name) for table in tables])
-                for name in ("serials", "sizes", "durations_us", "starts_us")
-            )
-        )
-        waits = joined.starts_us > view.now_us
-        joined.placeless = waits & (joined.sizes <= view.n_free)
-        return joined
+        return PlannedStarts.of_parts(tables) if tables else None
 
     def reasons(self, view: View) -> Mapping[str, str]:
         """Return the reasons of all plannings."""

@@ -118,6 +118,7 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
             wait = remaining(state, b, now, timing)[3]
         if jobs[attempts[b].job].once:
             emit(state, codes.REFUSE, b, a + 1 if wait > 0 else 0)
+            n.n_refused += 1
             continue
         state.lists[n.n_steals].steal_at = now
         n.n_steals += 1
@@ -344,8 +345,11 @@ def settle(state: Any, now: int) -> int:
 
 
 @rule
-def decide(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
+def decide(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: int) -> int:
     """React and plan, until nothing is left to decide or kills must be acknowledged first.
+
+    ``recorder`` is a `rebat.drive.plans.RuleRecorder`, or None in machine code and if no record of
+    the plans is needed.
 
     A driver that asks Python policies calls the same steps, with a question instead of `steal` or
     of `plan_all`.
@@ -363,11 +367,11 @@ def decide(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
             if n_hit:
                 steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
-    return go_on(state, room, table, extended, now)
+    return go_on(state, room, table, extended, recorder, now)
 
 
 @rule
-def go_on(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
+def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: int) -> int:
     """Plan until nothing is left to decide. LARGER_ROOM: call it again with larger arrays."""
     n = state.n
     while True:
@@ -376,7 +380,7 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
         if is_changed(state) and (n.n_kills == 0 or n.may_plan):
             if not plan_fits(state, room, table, 0):
                 return codes.LARGER_ROOM
-            outcome = plan_all(state, room, table, now)
+            outcome = plan_all(state, room, table, recorder, now)
             if outcome != codes.DONE:
                 return outcome
         if n.n_kills == 0 and extended is not None and n.n_waits and second_pass(state, now):
@@ -387,26 +391,33 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, now: int) -> int:
 
 
 @rule
-def plan_all(state: Any, room: Any, table: Any, now: int) -> int:
+def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
     """Plan in every partition in which something has changed."""
     n, n_parts = state.n, len(state.parts)
+    if recorder is not None:
+        recorder.begin(state, room)
     for i in range(n.n_entered if n.parted else 0):
         a = state.lists[i].entered
         if state.attempts[a].number == 0 and not is_allowed(state, a):
             reject(state, a, codes.REJECTED)
     nodes_changed = False
     for p in range(n_parts):
-        if n_parts > 1 and not has_news(state, p):
+        if n.parted and not has_news(state, p):
             continue
         failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
         outcome = plan(state, room, table, p, failures, repairs, now)
         if outcome != codes.DONE:
             return outcome
+        if recorder is not None:
+            recorder.note(room, p)
         nodes_changed |= failures or repairs
         state.parts[p].failures = state.parts[p].repairs = 0
+    if recorder is not None:
+        recorder.end(room, now)
     if nodes_changed:
         for i in range(n.n_changed):
-            room.marked[room.changed[i]] = False
+            node = room.changed[i]
+            room.marked[node], room.reported[node] = False, state.down[node]
         n.n_changed = 0
-    n.n_entered = n.n_left = n.n_new_holds = 0
+    n.n_entered = n.n_left = n.n_new_holds = n.n_refused = 0
     return codes.DONE

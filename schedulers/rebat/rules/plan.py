@@ -183,7 +183,6 @@ def plan(
                 node = room.changed[i]
                 if state.home[node // pool.BLOCK] != p or not down[node] or room.reported[node]:
                     continue
-                room.reported[node] = True
                 lost += 1
                 if table is not None:
                     k = pool.extend(nodes[first:], k, node, node)
@@ -210,7 +209,6 @@ def plan(
                 node = room.changed[i]
                 if state.home[node // pool.BLOCK] != p or down[node] or not room.reported[node]:
                     continue
-                room.reported[node] = False
                 gained += 1
                 if table is not None:
                     k = pool.extend(nodes[first:], k, node, node)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebat.contract import Changes, PlannedStarts
-from rebat.contract.planned import NO_START
 from rebat.core.attempts import Attempt
 from rebat.core.formatting import counted
 from rebat.drive.growing import with_plans, with_spaces
+from rebat.drive.plans import planned_starts
 from rebat.drive.simulate import parameters_of
 from rebat.kernels.blocks import BlockTable
-from rebat.kernels.counts import NEVER
 from rebat.policies.formula import COLUMNS
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
@@ -120,19 +119,4 @@ class ByRules:
 
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
-        room, rows = self._session.room, self._session.rows
-        n, begun = rows.parts[0].n_queued, self._begun
-        is_queued = np.ones(n + len(begun), dtype=np.bool_)
-        is_queued[room.positions[: len(begun)]] = False
-        table = np.zeros((4, n + len(begun)), dtype=np.int64)
-        queued = room.queue[0, :n] + 1, room.size[0, :n], room.duration[0, :n], room.start[0, :n]
-        table[:, is_queued] = queued
-        table[3, table[3] >= NEVER] = NO_START
-        started = [rows.attempts[a] for a in begun]
-        table[:, ~is_queued] = (
-            [a + 1 for a in begun],
-            [rows.jobs[row.job].size for row in started],
-            [row.held_until - row.start for row in started],
-            [row.start for row in started],
-        )
-        return PlannedStarts(*map(np.ascontiguousarray, table))
+        return planned_starts(self._session.room, 0, self._begun)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rebat.core.attempts import Attempt, Cause, Running
+from rebat.core.attempts import Attempt, Cause, Running, hold_id
 from rebat.core.decisions import RejectJob
 from rebat.rules.links import release
 from rebat.rules.waits import note_progress
@@ -121,8 +121,8 @@ class JobRows:
         nodes = self.session.nodes_at(row)
         like = self.registry.work[self.session.names[self._attempt_of[row.job]]].attempt
         held = msgspec.structs.replace(
-            like, id=f"{job_id}~{serial}" + "~" * (row.lives - 1), serial=serial,
-            n_nodes=nodes.size, walltime_us=row.wall,
+            like, id=hold_id(job_id, serial, row.lives), serial=serial, n_nodes=nodes.size,
+            walltime_us=row.wall,
         )  # fmt: skip
         jobs.holds[h] = Running(held, row.start, nodes)
         return jobs.holds[h]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of plans: changes of planned starts with their causes, and obstacles of attempts.
 
-If the run records its plans, the session calls a `PlanRecorder` after each plan. The recorder adds
-rows only for changes (see `kernels.plan_changes`).
+If the run records its plans, the session calls a `PlanRecorder` after each plan. The rules call a
+`rebat.drive.plans.RuleRecorder`. The recorder adds rows only for changes (see
+`kernels.plan_changes`).
 """
 
 from __future__ import annotations
@@ -150,45 +151,54 @@ class PlanRecorder:
             The changes that the plan received.
         """
         if changes.arrived or changes.resubmitted:
-            self._learn((*changes.arrived, *changes.resubmitted))
+            self._learn_all((*changes.arrived, *changes.resubmitted))
         planned = policy.planned(view)
         if planned is None:
-            self._learn(view.queue.values())
+            self._learn_all(view.queue.values())
             planned = PlannedStarts.of(view, {})
-        before = self._n
-        self._n = self._compared(planned, view)
+        is_changed = self.compare(planned, view.now_us, view.n_free)
         for attempt_id, text in policy.reasons(view).items():
-            self._explain(view.queue[attempt_id], text)
-        if self._n > before:
-            self._plans.append(self._plan(view, changes))
+            is_changed |= self._explain(view.queue[attempt_id], text)
+        if is_changed:
+            self.add(self._plan(view, changes))
 
-    def _learn(self, attempts: Iterable[Attempt]) -> None:
-        """Store the ids of attempts, and enlarge the arrays that are indexed by serial number."""
+    def _learn_all(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
-            self._ids[attempt.serial] = attempt.id
-            if attempt.serial >= len(self._last):
-                more = self._unplanned(attempt.serial + 1)
-                self._last = np.concatenate([self._last, more])
+            self.learn(attempt.serial, attempt.id)
 
-    def _compared(self, planned: PlannedStarts, view: View) -> int:
-        """Add the changes of planned starts and obstacles. Return the number of rows."""
+    def learn(self, serial: int, attempt_id: str) -> None:
+        """Store the id of an attempt that enters the queue."""
+        self._ids[serial] = attempt_id
+        if serial >= len(self._last):
+            self._last = np.concatenate([self._last, self._unplanned(serial + 1)])
+
+    def name(self, serial: int, attempt_id: str) -> None:
+        """Store the id of an attempt or a hold, unless its serial number already has an id."""
+        self._ids.setdefault(serial, attempt_id)
+
+    def compare(self, planned: PlannedStarts, now_us: int, n_free: int) -> bool:
+        """Add the changes of planned starts and obstacles. Return whether there are any."""
         self._make_room(2 * len(planned.serials))
-        return int(
-            plan_changes.changed(
-                planned.serials,
-                planned.sizes,
-                planned.durations_us,
-                planned.starts_us,
-                planned.behind,
-                planned.placeless,
-                self._last,
-                self._rows,
-                self._n,
-                len(self._plans),
-                view.now_us,
-                view.n_free,
-            )
+        before = self._n
+        self._n = plan_changes.changed(
+            planned.serials,
+            planned.sizes,
+            planned.durations_us,
+            planned.starts_us,
+            planned.behind,
+            planned.placeless,
+            self._last,
+            self._rows,
+            before,
+            len(self._plans),
+            now_us,
+            n_free,
         )
+        return self._n > before
+
+    def add(self, plan: tuple[int, ...]) -> None:
+        """Add the row of a plan with changes (see `PLAN_COLUMNS`)."""
+        self._plans.append(plan)
 
     def _make_room(self, n_rows: int) -> None:
         """Enlarge the array of rows for ``n_rows`` more rows."""
@@ -197,15 +207,16 @@ class PlanRecorder:
             more = np.empty((need, len(ROW_COLUMNS)), dtype=np.int64)
             self._rows = np.concatenate([self._rows, more])
 
-    def _explain(self, attempt: Attempt, text: str) -> None:
+    def _explain(self, attempt: Attempt, text: str) -> bool:
         """Add a reason of the policy if it differs from the previous reason for the attempt."""
         number = self._texts.setdefault(text, len(self._texts))
         if self._reasons.get(attempt.serial) == number:
-            return
+            return False
         self._reasons[attempt.serial] = number
         self._make_room(1)
         self._rows[self._n] = len(self._plans), attempt.serial, PlanChange.REASON, number
         self._n += 1
+        return True
 
     def _plan(self, view: View, changes: Changes) -> tuple[int, ...]:
         """Return the row of a plan with changes (see `PLAN_COLUMNS`)."""
@@ -230,7 +241,7 @@ class PlanRecorder:
         if not jobs:
             return NONE
         attempt = jobs[0].attempt
-        self._ids.setdefault(attempt.serial, attempt.id)
+        self.name(attempt.serial, attempt.id)
         return attempt.serial
 
     def result(self) -> PlanRecord:
@@ -258,7 +269,7 @@ def _is_hold(running: Running) -> bool:
 def _causes(view: View, changes: Changes, down: int, n_ended: int) -> int:
     """Return the causes of a plan, as the value of a `PlanCause`."""
     drained = down >= 0 and not view.machine.down[down]
-    present = (
+    return bits_of(
         changes.arrived,
         changes.resubmitted,
         n_ended,
@@ -272,8 +283,12 @@ def _causes(view: View, changes: Changes, down: int, n_ended: int) -> int:
         changes.refused,
         len(changes.ended) > n_ended,
     )
-    return sum([bit for bit, there in zip(_BITS, present, strict=True) if there])
 
 
 _BITS = tuple(int(cause) for cause in PlanCause)
-"""The causes as integers, in the order used by `_causes`. Operations on flags would be slow."""
+"""The causes as integers, in their order. Operations on flags would be slow."""
+
+
+def bits_of(*present: object) -> int:
+    """Return the value of a `PlanCause`. For each cause, the argument states if it is present."""
+    return sum([bit for bit, there in zip(_BITS, present, strict=True) if there])

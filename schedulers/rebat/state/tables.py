@@ -343,6 +343,7 @@ class Numbers(msgspec.Struct, gc=False):
     n_left: int = 0
     n_ends: int = 0
     n_new_holds: int = 0
+    n_refused: int = 0
     n_kills: int = 0
     n_stops: int = 0
     n_waits: int = 0

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of the plans that the rules make (see `rebat.session.plan_record`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rebat.contract import PlannedStarts
+from rebat.contract.planned import NO_START
+from rebat.core.attempts import hold_id, resubmission_id
+from rebat.drive.parts import LoopMachine
+from rebat.session.plan_record import NONE, PlanRecorder, bits_of
+from rebat.state import codes, tables
+
+
+def planned_starts(room: tables.Room, p: int, begun: Sequence[int]) -> PlannedStarts:
+    """Return the planned starts of a partition, after its plan.
+
+    ``begun`` contains the attempts that this plan started, in queue order.
+    """
+    state = room.state
+    n = state.parts[p].n_queued
+    starts_us = np.minimum(room.start[p, :n], NO_START)
+    queued = room.queue[p, :n] + 1, room.size[p, :n], room.duration[p, :n], starts_us
+    if not begun:
+        return PlannedStarts(*queued)
+    table = np.zeros((4, n + len(begun)), dtype=np.int64)
+    is_queued = np.ones(n + len(begun), dtype=np.bool_)
+    is_queued[room.positions[: len(begun)]] = False
+    table[:, is_queued] = queued
+    started = [state.attempts[a] for a in begun]
+    table[:, ~is_queued] = (
+        [a + 1 for a in begun],
+        [state.jobs[row.job].size for row in started],
+        [row.held_until - row.start for row in started],
+        [row.start for row in started],
+    )
+    return PlannedStarts(*table)
+
+
+class RuleRecorder:
+    """Records the plans of the rules. `rebat.rules.instant.plan_all` calls the methods in order.
+
+    Parameters
+    ----------
+    recorder : PlanRecorder
+    machine : LoopMachine
+    job_id : callable
+        Function that returns the id of a job, given its row.
+    """
+
+    def __init__(
+        self, recorder: PlanRecorder, machine: LoopMachine, job_id: Callable[[int], str]
+    ) -> None:
+        self._recorder, self._machine, self._job_id = recorder, machine, job_id
+        self._planned: dict[int, PlannedStarts] = {}
+        self._n_out = 0
+
+    def begin(self, state: Any, room: tables.Room) -> None:
+        """Note what happened since the last plan."""
+        n, attempts, lists = state.n, state.attempts, state.lists
+        self._planned, self._n_out = {}, n.n_out
+        arrived: list[int] = []
+        returned: list[int] = []
+        ended: list[int] = []
+        stopped: list[int] = []
+        released: list[int] = []
+        for row in lists[: n.n_entered]:
+            a = row.entered
+            job_id, number = self._job_id(attempts[a].job), attempts[a].number
+            (returned if number else arrived).append(a)
+            self._recorder.learn(a + 1, resubmission_id(job_id, number) if number else job_id)
+        for row in lists[: n.n_left]:
+            a = row.left
+            is_stopped = attempts[a].cause in (codes.NODE_FAILURE, codes.STOLEN)
+            is_hold = attempts[a].number == codes.HOLD
+            (released if is_hold else stopped if is_stopped else ended).append(a)
+        held = [row.new_hold for row in lists[: n.n_new_holds]]
+        failures = any(part.failures for part in state.parts)
+        repairs = any(part.repairs for part in state.parts)
+        self._causes = bits_of(
+            arrived, returned, ended, stopped, (), held, failures, False, repairs, (),
+            n.n_refused, released,
+        )  # fmt: skip
+        self._held = held[:1]
+        self._first = [
+            *((of[0] + 1 if of else NONE) for of in (arrived, returned, ended, stopped, [], held)),
+            *(self._first_node(room, is_down) for is_down in (True, False)),
+        ]
+
+    def _first_node(self, room: tables.Room, is_down: bool) -> int:
+        """Return the first node that failed, or that came up, since the last plan."""
+        state = room.state
+        for node in room.changed[: state.n.n_changed].tolist():
+            if state.down[node] == is_down and room.reported[node] != is_down:
+                machine = self._machine
+                return int(machine.original[node]) if machine.partitions else node
+        return NONE
+
+    def note(self, room: tables.Room, p: int) -> None:
+        """Note the plan of a partition."""
+        state, is_fifo = room.state, room.state.n.fifo
+        new = state.out[self._n_out : state.n.n_out]
+        begun = [row.subject for row in new if row.kind == codes.START]
+        self._n_out = state.n.n_out
+        self._planned[p] = planned_starts(room, p, [] if is_fifo else begun)
+
+    def end(self, room: tables.Room, now: int) -> None:
+        """Record the plans of all partitions."""
+        state, recorder = room.state, self._recorder
+        planned = [
+            self._planned.get(p) or planned_starts(room, p, []) for p in range(len(state.parts))
+        ]
+        starts = PlannedStarts.of_parts(planned) if self._machine.partitions else planned[0]
+        if state.n.fifo:  # each attempt waits for the first
+            starts.behind = np.full(len(starts.serials), NONE)
+            starts.behind[1:] = starts.serials[:1]
+        if not recorder.compare(starts, now, state.n.n_free):
+            return
+        for h in self._held:
+            row = state.attempts[h]
+            recorder.name(h + 1, hold_id(self._job_id(row.job), h + 1, row.lives))
+        recorder.add((now, state.n.n_free, self._causes, *self._first))
