@@ -17,9 +17,10 @@ from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.results.files.run_folder import PLANS
+from rebat.runs.single import write_run
 from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanRecord, PlanRecorder
 from rebat.session.session import Session
-from tests.support.asked import simulate, write_run
+from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same_plans
 from tests.support.parted import PartedCase
 from tests.support.scenarios import fails, machine

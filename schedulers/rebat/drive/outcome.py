@@ -84,8 +84,10 @@ class Source(Protocol):
     workloads: dict[Any, int]
     kinds: list[Checkpointing | None]
     kind_of: Ints
-    causes: list[str]
     machine: LoopMachine
+
+    @property
+    def causes(self) -> list[str]: ...
 
     def job_id(self, j: int) -> str:
         """Return the complete id of a job."""
@@ -114,10 +116,13 @@ class Known:
     def __init__(
         self, jobs: Submissions, events: Events, machine: LoopMachine, places: Ints | None
     ) -> None:
-        self._jobs, self._places, self.machine = jobs, places, machine
+        self._jobs, self._events, self._places, self.machine = jobs, events, places, machine
         self.ids, self.order, self.table = jobs.ids, jobs.order, jobs.table
         self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
-        self.causes = events.causes
+
+    @property
+    def causes(self) -> list[str]:  # known after the run
+        return self._events.causes
 
     def job_id(self, j: int) -> str:
         return f"w0!{self.ids[int(self.order[j])]}"
