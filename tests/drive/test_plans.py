@@ -11,7 +11,8 @@ import pytest
 
 from rebat.core.jobs import Job
 from rebat.core.units import to_us
-from rebat.drive.responder import Responder
+from rebat.drive.drivers import driver_for
+from rebat.drive.messages import Messages
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
@@ -60,7 +61,7 @@ def test_files_on_partitions_are_equal(tmp_path: Path) -> None:
     assert PLANS in files[0] and files[0] == files[1]
 
 
-def recorded(only_session: bool) -> tuple[PlanRecord, Responder]:
+def recorded(asks: bool) -> tuple[PlanRecord, Messages]:
     """Record a run in which a steal is refused, because its victim could not continue."""
     workload = machine(4, (3, 10, 0, 20))
     profiles = {
@@ -72,17 +73,17 @@ def recorded(only_session: bool) -> tuple[PlanRecord, Responder]:
     workload = msgspec.structs.replace(workload, jobs=jobs, profiles=profiles)
     recorder, chosen = PlanRecorder(), preset("sfsj")
     options = msgspec.structs.replace(chosen.session, strict=False)
-    responder = Responder(chosen, options, recorder=recorder, only_session=only_session)
-    engine_options = EngineOptions(profile_reuse=False)
-    Engine(workload, n_nodes=4, events=fails(0, 5, 100), options=engine_options).run(
-        responder.handle
+    engine = Engine(
+        workload, n_nodes=4, events=fails(0, 5, 100), options=EngineOptions(profile_reuse=False)
     )
-    return recorder.result(), responder
+    driver = driver_for(chosen, options, engine.began(), recorder=recorder, asks=asks)
+    engine.run(driver.handle)
+    return recorder.result(), driver
 
 
 def test_a_refused_steal_is_a_cause_of_the_next_plan() -> None:
     (expected, session), (ours, wire) = recorded(True), recorded(False)
-    assert isinstance(session._made, Session) and isinstance(wire._made, Wire)
+    assert isinstance(session, Session) and isinstance(wire, Wire)
     check_same_plans(ours, expected)
     causes = ours.plans[:, PLAN_COLUMNS.index("causes")]
     assert wire.refusals and (causes & PlanCause.REFUSAL > 0).sum() == 1

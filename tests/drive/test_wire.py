@@ -7,8 +7,8 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
+from rebat.drive.drivers import driver_for
 from rebat.drive.invariants import BrokenInvariant
-from rebat.drive.responder import Responder
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import EngineOptions
@@ -55,17 +55,17 @@ def test_the_session_answers_what_the_rules_do_not_cover() -> None:
     chosen = preset("baseline")
     light = {"type": "delay", "delay": 5, "checkpoint_period": 2, "light_period": 1}
     for profiles, answers in (({}, Wire), ({"w0": {"x": light}}, Session)):
-        responder = Responder(chosen, chosen.session)
         began = e.SimulationBegan(at_us=0, n_nodes=4, config={}, profiles=profiles, workloads={})
-        responder.handle(e.Message(0, (began,)))
-        assert isinstance(responder._made, answers)
-        assert responder.began and responder.n_running == responder.n_waiting == 0
+        driver = driver_for(chosen, chosen.session, began)
+        driver.handle(e.Message(0, (began,)))
+        assert isinstance(driver, answers)
+        assert driver.began and driver.n_running == driver.n_waiting == 0
 
 
 @pytest.mark.parametrize(("recording", "policy"), OUR_RECORDINGS)
 def test_conversations_recorded_with_batsim_are_equal(recording: str, policy: str) -> None:
     path, chosen = folder_of(recording) / f"{recording}.jsonl", preset(policy)
-    assert not [*replay(path, lambda _: Wire(chosen.point, chosen.session))]
+    assert not [*replay(path, lambda *_: Wire(chosen.point, chosen.session))]
 
 
 def begun() -> Wire:

@@ -246,7 +246,7 @@ def test_it_decides_the_same_over_the_wire(mine) -> None:
         played.workload, n_nodes=played.n_nodes, events=played.events,
         options=EngineOptions(acknowledge_dynamic_jobs=True),
     )  # fmt: skip
-    conversation = Conversation(lambda _: session_for(mine, {}, strict=True))
+    conversation = Conversation(lambda _, began: session_for(mine, {}, began, strict=True))
     run_remote(engine, conversation.answer)
     assert [*jobs_csv(engine.ended)] == [*jobs_csv(embedded.jobs)]
 

@@ -211,7 +211,7 @@ def test_errors_and_node_failures_together_are_safe(policy, workload, events, er
 
 def over_the_wire(policy: str, workload: Workload) -> tuple[list[dict], Engine]:
     """Run a workload over the wire; return the decisions in Batsim's JSON, and the engine."""
-    conversation = Conversation(lambda _: session_for(policy, {}))
+    conversation = Conversation(lambda _, began: session_for(policy, {}, began))
     decisions = []
 
     def answer(message):
@@ -254,7 +254,7 @@ def test_a_job_that_must_run_again_needs_dynamic_jobs() -> None:
     workload = add_silent_errors(machine(1, (1, 5)), [1])
     engine = Engine(workload, options=EngineOptions(dynamic_jobs=False))
     with pytest.raises(InputError, match="dynamic-jobs"):
-        engine.run(session_for("r-list-0", {}).handle)
+        engine.run(session_for("r-list-0", {}, engine.began()).handle)
 
 
 def test_every_rule_is_a_queue_order() -> None:

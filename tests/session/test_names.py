@@ -105,7 +105,7 @@ def conversation(folder: Path, workload: Path) -> tuple[Conversation, list[bytes
     said = [frame.data for frame in read_frames(folder / "talk.jsonl") if frame.of_simulator]
     first = json.loads(said[0])
     first["events"][0]["data"]["workloads"] = {"w0": str(workload)}
-    made = Conversation(lambda _: session_for("baseline", {}))
+    made = Conversation(lambda _, began: session_for("baseline", {}, began))
     return made, [json.dumps(first).encode(), *said[1:]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rebat.drive import choose, responder
+from rebat.drive import choose, drivers
 from rebat.runs import single
 
 
@@ -17,7 +17,7 @@ from rebat.runs import single
 def asked() -> Iterator[None]:
     """Let the session ask all policies, instead of the rules."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (choose, responder):
+        for module in (choose, drivers):
             patch.setattr(module, "why_not_policy", lambda point: "policies are asked")
         yield
 

@@ -99,7 +99,7 @@ def play5(
     the repairs of the same time, because Batsim 5's sort of lines is not stable.
     """
     conversation = Conversation(
-        lambda _: session_for(case.policy, case.told, strict=True), probes=split
+        lambda _, began: session_for(case.policy, case.told, began, strict=True), probes=split
     )
 
     def ask(data: bytes) -> bytes:

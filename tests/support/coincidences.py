@@ -9,20 +9,21 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from rebat.check.cases import operations, outages, workload
 from rebat.check.playing import Noise, check_run, on_ring, validated
 from rebat.core.decisions import ExecuteJob, Reply
-from rebat.core.events import Message
+from rebat.core.events import Message, SimulationBegan
 from rebat.core.jobs import PROBES
 from rebat.core.units import to_us
+from rebat.drive.messages import Messages
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.models.failures.events import GenericEvent, read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
-from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, run_remote, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
@@ -111,10 +112,7 @@ def play(case: Case, folder: Path) -> None:
         options=options,
     )  # fmt: skip
 
-    def session(_: str) -> Session:
-        return session_for(case.policy, case.told, strict=True)
-
-    conversation = Conversation(session)
+    conversation = Conversation(answering(case))
     with Recorder(folder / "talk.jsonl") as record:
 
         def ask(data: bytes) -> bytes:
@@ -127,9 +125,7 @@ def play(case: Case, folder: Path) -> None:
 
         run_remote(engine, ask)
     assert [*jobs_csv(engine.ended)] == [*jobs_csv(result.jobs)]
-    again = replay(
-        folder / "talk.jsonl", lambda _: session_for(case.policy, case.told, strict=True)
-    )
+    again = replay(folder / "talk.jsonl", answering(case))
     assert list(again) == []
 
 
@@ -163,7 +159,16 @@ def play_noisy(case: Case) -> None:
 
 def session(case: Case) -> Scheduler:
     """Return a session that is validated after every message."""
-    return validated(session_for(case.policy, case.told, strict=True))
+    profiles = {"w0": case.workload.profiles}
+    began = SimulationBegan(
+        at_us=0, n_nodes=case.n_nodes, config={}, profiles=profiles, workloads={}
+    )
+    return validated(session_for(case.policy, case.told, began, strict=True))
+
+
+def answering(case: Case) -> Callable[[str, SimulationBegan], Messages]:
+    """Return the function that creates the driver of a conversation."""
+    return lambda _, began: session_for(case.policy, case.told, began, strict=True)
 
 
 def schedule(case: Case, scheduler: Scheduler, **options: bool) -> list[str]:

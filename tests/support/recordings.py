@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rebat.session.session import Session
+from rebat.core.events import SimulationBegan
+from rebat.drive.messages import Messages
 from rebat.wire import batsim4
 from rebat.wire.conversation import Conversation
 from rebat.wire.recording import read_frames
@@ -88,7 +89,9 @@ class Difference(msgspec.Struct, frozen=True):
     ours: str
 
 
-def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Difference]:
+def replay(
+    path: Path, configure: Callable[[str, SimulationBegan], Messages]
+) -> Iterator[Difference]:
     """Pass the messages of a recorded simulator to a session; yield the replies that differ.
 
     Replies are compared as decisions, not as bytes. The order of fields, number formats and fields

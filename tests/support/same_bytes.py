@@ -38,7 +38,7 @@ def play(seed: int, protocol: int, totals: Counter[str]) -> None:
     made: list[Any] = [Session(chosen.make(), settings), Wire(chosen.point, settings)]
     split = protocol == 5 and rng.random() < 0.5
     probes = split or rng.random() < 0.6
-    session, wire = (Conversation(lambda _, it=it: it, probes) for it in made)
+    session, wire = (Conversation(lambda *_, it=it: it, probes) for it in made)
 
     def ask(data: bytes) -> bytes:
         expected, ours = session.answer(data), wire.answer(data)

@@ -281,7 +281,9 @@ def _finding(*command: str) -> str:
 def _simulated(inputs: Inputs, folder: Path) -> str:
     """Run the engine in place of Batsim 5. Return its table of jobs."""
     options = {"max_attempts": inputs.max_attempts} if inputs.max_attempts else {}
-    conversation = Conversation(lambda _: session_for(inputs.policy, options), probes=True)
+    conversation = Conversation(
+        lambda _, began: session_for(inputs.policy, options, began), probes=True
+    )
     engine = Engine5(
         [with_failing_parts(load_workload(folder / "w5.json"))],
         files=[read_texts(folder / f"{name}5.events", n) for n, name in enumerate("fo")],

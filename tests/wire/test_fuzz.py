@@ -152,7 +152,7 @@ class Shadow:
 
 def talk(messages: Iterable[bytes], policy: str = "sfsj") -> int:
     """Send messages to a server until it refuses one; return the number of answered messages."""
-    conversation = Conversation(lambda _: session_for(policy, {}))
+    conversation = Conversation(lambda _, began: session_for(policy, {}, began))
     shadow, answered = Shadow(), 0
     for data in messages:
         try:

@@ -294,7 +294,7 @@ def test_without_probes_messages_pass() -> None:
 def test_where_the_real_batsim_aborted_nothing_starts(probes, case, policy, at, other) -> None:
     """Batsim reports a node event, and aborts if a job starts before it reports the next."""
     lines = [json.loads(line) for line in (DATA / f"real-batsim/{case}/talk.jsonl").open()]
-    conversation = Conversation(lambda _: session_for(policy, {}), probes=probes)
+    conversation = Conversation(lambda _, began: session_for(policy, {}, began), probes=probes)
     said = [line["raw"].encode() for line in lines if line["dir"] == "batsim->sched"]
     replies, n_probes = [], 0
     for raw in said:

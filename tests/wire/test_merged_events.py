@@ -23,7 +23,7 @@ def serve(*files: str) -> tuple[Engine, Conversation]:
         load_workload(FOLDER / "w.json"), events=first, operations=second[0] if second else [],
         options=EngineOptions(acknowledge_dynamic_jobs=True, forward_unknown_events=True),
     )  # fmt: skip
-    conversation = Conversation(lambda _: session_for(POLICY, {}), probes=True)
+    conversation = Conversation(lambda _, began: session_for(POLICY, {}, began), probes=True)
     return engine, conversation
 
 

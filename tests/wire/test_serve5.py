@@ -70,7 +70,7 @@ FCFS = {
 
 
 def conversation(policy: str = "sfsj") -> Conversation:
-    return Conversation(lambda _: session_for(policy, {}, strict=True))
+    return Conversation(lambda _, began: session_for(policy, {}, began, strict=True))
 
 
 def test_our_fcfs_answers_as_was_recorded() -> None:
@@ -117,7 +117,7 @@ def test_the_first_frame_shows_the_protocol() -> None:
 
 @pytest.mark.parametrize(("version", "frame"), [(4, encode_init("x")), (5, b'{"now": 0}')])
 def test_a_simulator_of_another_version_is_refused(version: int, frame: bytes) -> None:
-    talk = Conversation(lambda _: session_for("sfsj", {}), protocol=version)
+    talk = Conversation(lambda _, began: session_for("sfsj", {}, began), protocol=version)
     with pytest.raises(InputError, match=f"does not speak the protocol of Batsim {version}"):
         talk.answer(frame)
 

@@ -55,7 +55,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         )
         check_workloads(began)
         policy = str(options.pop("policy", "baseline"))
-        self._session = session_for(policy, options, adapt=on_machine_of(began))
+        self._session = session_for(policy, options, began, adapt=on_machine_of(began))
         self._handle = WholeInstants(self._session.handle)
         self._events.append(began)
 

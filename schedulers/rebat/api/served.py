@@ -10,7 +10,7 @@ from typing import Any
 from rebat.api.result import Result
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.drive.responder import Responder
+from rebat.drive.messages import Messages
 from rebat.engine.jobs import ended_jobs
 from rebat.policies.options import COUNTS
 from rebat.policies.presets import Preset, scheduler
@@ -18,7 +18,7 @@ from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.single import PolicyRuns, RunResult, layout_of
 
 
-def served(policies: Sequence[str], sessions: Sequence[Responder]) -> Result:
+def served(policies: Sequence[str], sessions: Sequence[Messages]) -> Result:
     """Compare the simulations of several policies (one each) from their completed sessions."""
     facts = [_facts(session) for session in sessions]
     for policy, fact in zip(policies, facts, strict=True):
@@ -42,14 +42,14 @@ def served(policies: Sequence[str], sessions: Sequence[Responder]) -> Result:
     return Result.of_runs(PolicyRuns(runs, {}, [()] * len(runs)), 0, provenance)
 
 
-def _facts(session: Responder) -> tuple[str, int]:
+def _facts(session: Messages) -> tuple[str, int]:
     began = session.began
     if began is None:
         raise InputError("the simulation did not start")
     return ", ".join(Path(path).name for path in began.workloads.values()), began.n_nodes
 
 
-def _run(policy: str, session: Responder) -> RunResult:
+def _run(policy: str, session: Messages) -> RunResult:
     """Return the run that a session recorded, without jobs.csv (Batsim writes this file)."""
     _, n_nodes = _facts(session)
     layout = Layout(cores_per_node=session.options.cores_per_node)

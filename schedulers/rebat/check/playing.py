@@ -37,7 +37,7 @@ from rebat.core.events import (
 from rebat.core.formatting import counted
 from rebat.core.jobs import PROBES
 from rebat.core.units import to_s, to_us
-from rebat.drive.responder import Responder
+from rebat.drive.messages import Messages
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.policies.own import is_own
 from rebat.policies.own_policy import OwnPolicy, own_policy
@@ -47,6 +47,7 @@ from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.summary import Measures, RunSummary, summarise
 from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
+from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, run_remote
 from rebat.wire.instants import WholeInstants
 
@@ -118,7 +119,7 @@ def _hash(*rows: str) -> str:
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
-def _stuck(session: Responder) -> str:
+def _stuck(session: Messages) -> str:
     names = ", ".join([*session.queue][:3]) or "a stopped job"
     return f"at {session.now_us / 1e6:g} s nothing runs, and the policy does not start {names}"
 
@@ -134,7 +135,7 @@ class _Run:
         options = msgspec.structs.replace(
             policy.session, strict=True, cores_per_node=case.cores_per_node
         )
-        self.session = Responder(policy, options, make=lambda: Watched(policy.make()))
+        self.session = Session(Watched(policy.make()), options)
         self.engine: Engine
 
     def play(self, how: How) -> None:
@@ -165,7 +166,7 @@ class _Run:
         return reply
 
     def _over_the_wire(self) -> Callable[[bytes], bytes]:
-        conversation = Conversation(lambda _: self.session)
+        conversation = Conversation(lambda *_: self.session)
 
         def answer(data: bytes) -> bytes:
             reply = conversation.answer(data)
@@ -219,7 +220,7 @@ def require(condition: object, text: str) -> None:
         raise Violation(text)
 
 
-def validated(session: Responder) -> Scheduler:
+def validated(session: Messages) -> Scheduler:
     """Return a scheduler that checks the invariants of a session after each message."""
 
     def handle(message: Message) -> Reply:

@@ -23,7 +23,8 @@ from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.api.result import Result
-    from rebat.drive.responder import Responder
+    from rebat.core.events import SimulationBegan
+    from rebat.drive.messages import Messages
     from rebat.session.ledger import Ledger
     from rebat.wire.conversation import Conversation
     from rebat.wire.recording import Checked
@@ -162,7 +163,7 @@ def _serve_one(
     timeout: float,
     patience: float,
     record: Path | None,
-) -> Responder:
+) -> Messages:
     """Schedule one simulation until it ends."""
     from rebat.wire.recording import Recorder
     from rebat.wire.zmq_link import PeerGone
@@ -226,7 +227,7 @@ def _conversation(
     from rebat.runs.staging import on_machine_of
     from rebat.wire.conversation import Conversation, session_for
 
-    def make(config: str) -> Responder:
+    def make(config: str, began: SimulationBegan) -> Messages:
         where = "Batsim's --sched-cfg"
         if conversation.protocol == 5:
             where = "the text after Batsim's -s"
@@ -234,14 +235,13 @@ def _conversation(
                 log(f"warning: {where} is not a JSON object of options and has no effect")
                 config = ""
         chosen = options | parse_options(config, where)
-        assert conversation.began is not None
-        return session_for(policy, chosen, adapt=on_machine_of(conversation.began))
+        return session_for(policy, chosen, began, adapt=on_machine_of(began))
 
     conversation = Conversation(make, probes=probes, protocol=protocol)
     return conversation
 
 
-def _write(policies: tuple[str, ...], sessions: list[Responder], folder: Path) -> Result:
+def _write(policies: tuple[str, ...], sessions: list[Messages], folder: Path) -> Result:
     """Write the results of all sessions, the comparison and its page."""
     from rebat.api.served import served
 
@@ -269,7 +269,7 @@ def _warn_of_missing_flags(conversation: Conversation, probes: bool) -> None:
         )
 
 
-def _report(session: Responder, spans: list[float], n_probes: int) -> None:
+def _report(session: Messages, spans: list[float], n_probes: int) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
@@ -296,7 +296,7 @@ class Refusals:
     def __init__(self) -> None:
         self._printed = 0
 
-    def print_new(self, session: Responder | None) -> None:
+    def print_new(self, session: Messages | None) -> None:
         """Print the proposals refused since the last call, at most ``MOST`` in total."""
         refusals = session.refusals if session else []
         for at_us, attempt, reason in refusals[self._printed : self.MOST]:
@@ -321,7 +321,7 @@ def launch_commands(address: str, protocol: int | None) -> list[str]:
     return [commands[4], f"or, with Batsim 5: {commands[5]}"]
 
 
-def warn_of_other_machines(session: Responder | None) -> None:
+def warn_of_other_machines(session: Messages | None) -> None:
     """Warn if a workload is for another number of hosts than the platform of Batsim."""
     from rebat.wire.conversation import other_machines
 
@@ -329,7 +329,7 @@ def warn_of_other_machines(session: Responder | None) -> None:
         log(f"warning: {text}")
 
 
-def warn_of_missing_jobs(session: Responder) -> None:
+def warn_of_missing_jobs(session: Messages) -> None:
     """Warn if the simulation ended without a job, or before all jobs had ended."""
     waiting, running = len([*session.queue]), session.n_running
     if waiting or running:

@@ -7,10 +7,12 @@ message that only acknowledges decisions, because decisions must not depend on t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core import decisions as d
 from rebat.core import events as e
@@ -34,6 +36,7 @@ from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.drive.linking import Linking
 from rebat.drive.parts import LoopMachine
 from rebat.rules.instant import change_nodes, submit
+from rebat.session.ledger import Ledger
 from rebat.state import tables
 
 LEAST_DELAY_S = 1e-6
@@ -125,6 +128,55 @@ class Messages:
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
         self.room, self.state = room, room.state
+
+    # ---- state
+
+    @property
+    def ledger(self) -> Ledger:
+        """Records of the simulation. Reading it takes time."""
+        raise NotImplementedError
+
+    @property
+    def refusals(self) -> Sequence[tuple[int, str, str]]:
+        """See `Ledger`."""
+        raise NotImplementedError
+
+    @property
+    def interrupted(self) -> Mapping[str, int]:
+        """See `Ledger`."""
+        raise NotImplementedError
+
+    @property
+    def queue(self) -> Iterable[str]:
+        """Ids of the queued attempts."""
+        raise NotImplementedError
+
+    @property
+    def n_running(self) -> int:
+        """Number of running attempts."""
+        return int(self.state.n.n_running)
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of queued and blocked attempts."""
+        return len([*self.queue]) + int(self.state.n.n_blocked)
+
+    @property
+    def down(self) -> npt.NDArray[np.bool_]:
+        """A mask of the nodes that are down."""
+        nodes = self.machine.numbered(np.arange(self.n_nodes))
+        mask: npt.NDArray[np.bool_] = self.state.failed[nodes]
+        return mask
+
+    def nodes_of(self, attempt_id: str) -> NodeSet | None:
+        """Return the nodes of a running attempt, or None if it does not run."""
+        a = self.row_of.get(attempt_id, -1)
+        row = self.state.attempts[a]
+        return self.nodes_at(row) if a >= 0 and row.start >= 0 and row.end < 0 else None
+
+    def validate(self) -> None:
+        """Check the invariants that hold after every message."""
+        raise NotImplementedError
 
     # ---- a message
 
@@ -332,7 +384,7 @@ class Messages:
     def nodes_at(self, row: Any) -> NodeSet:
         """Return the nodes of a row."""
         nodes = self.state.nodes[row.nodes_at : row.nodes_at + row.n_nodes_at]
-        return self.machine.nodes_of(nodes.astype("int64"))
+        return self.machine.nodes_of(nodes.astype(np.int64))
 
     def content(self, job_id: str, profile: str) -> dict[str, Any]:
         """Return a profile of an attempt, or raise InputError."""

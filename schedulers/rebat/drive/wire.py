@@ -11,7 +11,7 @@ There are three differences from the embedded driver:
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebat.core import decisions as d
@@ -23,7 +23,6 @@ from rebat.core.attempts import (
 )
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.jobs import delay_us, duration_us
-from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
@@ -86,9 +85,17 @@ class Wire(Messages):
         room = self.machine.restore(tables.finished(self.room))
         source = Told(self)
         ledger = ledger_of(source, Rows(source, room), room)
-        ledger.node_events, ledger.refusals = self.node_events, self.refusals
-        ledger.interrupted = self.interrupted
+        ledger.node_events, ledger.refusals = self.node_events, self._refusals
+        ledger.interrupted = self._interrupted
         return ledger
+
+    @property
+    def refusals(self) -> Sequence[tuple[int, str, str]]:
+        return self._refusals
+
+    @property
+    def interrupted(self) -> Mapping[str, int]:
+        return self._interrupted
 
     @property
     def queue(self) -> list[str]:
@@ -97,12 +104,6 @@ class Wire(Messages):
         rows = [int(a) for queue, part in queues for a in queue[: part.n_queued]]
         rows += [row.entered for row in state.lists[: state.n.n_entered]]
         return [self.names[a] for a in rows]
-
-    def nodes_of(self, attempt_id: str) -> NodeSet | None:
-        """Return the nodes of a running attempt, or None if it does not run."""
-        a = self.row_of.get(attempt_id, -1)
-        row = self.state.attempts[a]
-        return self.nodes_at(row) if a >= 0 and row.start >= 0 and row.end < 0 else None
 
     def validate(self) -> None:
         """Check the invariants that hold after every message."""
@@ -140,8 +141,8 @@ class Wire(Messages):
             self.recorder = RuleRecorder(self._record, self.machine, self.submitted.__getitem__)
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
         self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
-        self.interrupted: dict[str, int] = {}
-        self.refusals: list[tuple[int, str, str]] = []
+        self._interrupted: dict[str, int] = {}
+        self._refusals: list[tuple[int, str, str]] = []
         self.kinds: list[Checkpointing | None] = []  # of profiles, by row
         self.states: dict[int, str] = {}  # Batsim's states of attempts
         self.hits: dict[int, tuple[int, int]] = {}  # time and cause of failures of attempts
@@ -285,7 +286,7 @@ class Wire(Messages):
             end_killed(state, i, event.at_us)
             if state.attempts[a].cause == codes.NODE_FAILURE:
                 job_id = self.submitted[state.attempts[a].job]
-                self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
+                self._interrupted[job_id] = self._interrupted.get(job_id, 0) + 1
         else:
             end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
             if a in self.hits:  # it was faster than its kill: work after the failure is lost
@@ -365,10 +366,10 @@ class Wire(Messages):
         name, reason = self.names[victim], f"{NOT_STOPPED}: {self._why_not_again(victim)}"
         if self.options.strict:
             raise self._refused(name, reason)
-        self.refusals.append((self.now_us, name, reason))
+        self._refusals.append((self.now_us, name, reason))
         if waiting >= 0:
             reason = f"cannot wait for {name}: no stop of {name} is scheduled"
-            self.refusals.append((self.now_us, self.names[waiting], reason))
+            self._refusals.append((self.now_us, self.names[waiting], reason))
 
     def _refused(self, name: str, reason: str) -> PolicyError:
         return PolicyError(f"at {to_s(self.now_us)} s the policy's {name} {reason}")

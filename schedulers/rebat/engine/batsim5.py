@@ -95,7 +95,7 @@ class Engine5(Engine):
     def _profiles_of(self, workload: str) -> Profiles:
         return self._all
 
-    def _began(self) -> e.SimulationBegan:
+    def began(self) -> e.SimulationBegan:
         paths = dict(enumerate(self._paths))
         profiles: dict[str, Profiles] = {}
         if self._arguments.get("forward_profiles_on_simulation_begins"):

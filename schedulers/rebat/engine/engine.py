@@ -225,7 +225,7 @@ class Engine:
         the number of all jobs. If a real Batsim would abort, BatsimAbort is raised. If no event is
         left, but jobs still wait, Deadlock is raised.
         """
-        self._exchange(scheduler, (self._began(),))
+        self._exchange(scheduler, (self.began(),))
         rounds = 0
         while True:
             if self._notices:
@@ -336,7 +336,7 @@ class Engine:
             or self._registration_open
         )
 
-    def _began(self) -> e.SimulationBegan:
+    def began(self) -> e.SimulationBegan:
         options = self.options
         config = {
             "redis-enabled": False,

@@ -22,8 +22,9 @@ from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
 from rebat.drive.choose import compiled_outcome, how_of
+from rebat.drive.drivers import driver_for
+from rebat.drive.messages import Messages
 from rebat.drive.outcome import Outcome
-from rebat.drive.responder import Responder
 from rebat.drive.simulate import events_of
 from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EndedJob
@@ -175,7 +176,7 @@ def simulate(
         )
         recorder = PlanRecorder() if explain else None
         eternal = any(traits_of(each).eternal for each in Jobs.of(workload.jobs).extra_fields)
-        session = Responder(preset, options, uptime_us, recorder, only_session=eternal)
+        session = driver_for(preset, options, engine.began(), uptime_us, recorder, eternal)
         engine.run(session.handle, _watching(session, on_progress, on_warning))
         plans = recorder.result() if recorder else None
         outcome = Outcome(session.ledger, engine.ended, plans, engine.dead_us)
@@ -192,7 +193,7 @@ def simulate(
 
 
 def _watching(
-    session: Responder, on_progress: OnProgress | None, on_warning: OnWarning | None
+    session: Messages, on_progress: OnProgress | None, on_warning: OnWarning | None
 ) -> OnProgress:
     """Return a callback that reports progress, and warns once of a job with many interruptions."""
     warned = on_warning is None

@@ -181,6 +181,14 @@ class Session(Messages):
         return self.records
 
     @property
+    def refusals(self) -> Sequence[tuple[int, str, str]]:
+        return self.records.refusals
+
+    @property
+    def interrupted(self) -> Mapping[str, int]:
+        return self.records.interrupted
+
+    @property
     def queue(self) -> Mapping[str, Attempt]:
         """Queued attempts by id, in order of entry."""
         return self.view.queue

@@ -19,7 +19,8 @@ from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.formatting import counted
 from rebat.core.units import to_s
-from rebat.drive.responder import Responder
+from rebat.drive.drivers import driver_for
+from rebat.drive.messages import Messages
 from rebat.engine.engine import Engine, OnProgress
 from rebat.policies.options import Adapt, configure
 from rebat.wire import batsim4, batsim5
@@ -50,8 +51,8 @@ class Conversation:
     Parameters
     ----------
     configure : callable
-        Function that creates the session from Batsim's scheduler configuration (a text, usually
-        empty).
+        Function that creates the driver from Batsim's scheduler configuration (a text, usually
+        empty) and the first event.
     probes : bool
         Whether to delay decisions on failures, repairs and operations until all messages with the
         same time have arrived (see `wire.instants`). A real Batsim requires this.
@@ -61,7 +62,7 @@ class Conversation:
 
     def __init__(
         self,
-        configure: Callable[[str], Responder],
+        configure: Callable[[str, SimulationBegan], Messages],
         probes: bool = False,
         protocol: int | None = None,
     ) -> None:
@@ -69,7 +70,7 @@ class Conversation:
         self._handle: WholeInstants | None = None
         self._text = ""
         self.protocol = protocol
-        self.session: Responder | None = None
+        self.session: Messages | None = None
         self.began: SimulationBegan | None = None
         self.messages = 0
 
@@ -124,7 +125,7 @@ class Conversation:
         check_workloads(first)
         self.began = first
         text = first.config.get("sched-config")
-        self.session = self._configure(text if isinstance(text, str) else "")
+        self.session = self._configure(text if isinstance(text, str) else "", first)
         return Message(message.now_us, (first, *message.events[1:]))
 
     @property
@@ -155,12 +156,16 @@ class Conversation:
 
 
 def session_for(
-    policy: str, options: Mapping[str, Any], strict: bool = False, adapt: Adapt | None = None
-) -> Responder:
-    """Return a scheduler for a policy with this name and these options (JSON)."""
+    policy: str,
+    options: Mapping[str, Any],
+    began: SimulationBegan,
+    strict: bool = False,
+    adapt: Adapt | None = None,
+) -> Messages:
+    """Return the driver for a policy with this name and these options (JSON)."""
     configured = configure(policy, options, adapt)
     settings = msgspec.structs.replace(configured.session, strict=strict)
-    return Responder(configured, settings)
+    return driver_for(configured, settings, began)
 
 
 # ---- the simulator's side
