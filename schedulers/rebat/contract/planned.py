@@ -58,7 +58,9 @@ class PlannedStarts(msgspec.Struct):
         An attempt that waits although enough nodes are free has no place in its partition.
         """
         names = "serials", "sizes", "durations_us", "starts_us"
-        joined = cls(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
+        joined = cls(
+            *(np.concatenate([getattr(table, name) for table in tables]) for name in names)
+        )
         joined.placeless = np.ones(len(joined.serials), dtype=np.bool_)
         return joined
 
