@@ -89,6 +89,16 @@ def test_a_refused_steal_is_a_cause_of_the_next_plan() -> None:
     assert wire.refusals and (causes & PlanCause.REFUSAL > 0).sum() == 1
 
 
+def test_plans_with_a_rule_of_a_file_are_recorded(tmp_path: Path) -> None:
+    """The session checks the planned starts. They include attempts that the plan started."""
+    (tmp_path / "rules.py").write_text("def smallest(job, *_):\n    return job.n_nodes\n")
+    workload = machine(4, (3, 10, 0, 20), (2, 10, 0, 20), (1, 5, 0, 20))
+    chosen = preset(f"easy:order={tmp_path / 'rules.py'}:smallest")
+    record = simulate(workload, chosen, explain=True).plans
+    expected = simulate(workload, preset("easy:order=smallest"), explain=True).plans
+    check_same_plans(record, expected)
+
+
 @pytest.mark.parametrize("how", ["interpreted", "asked"])
 def test_a_partition_without_a_plan_does_not_hide_planned_starts(how: str) -> None:
     workload = machine(4, (2, 10, 0, 20), (2, 10, 1, 20))

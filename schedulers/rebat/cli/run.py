@@ -143,7 +143,8 @@ def run(
         took_s = monotonic() - started_s
         result.write_into(folder, drawn, form)
     print_remarks([*remarks.of_results(result.runs), *comparison.of_waits(result)])
-    print_remarks(remarks.of_engine(comparison.workload, comparison.policies, took_s))
+    if not explain:  # machine code records no plans
+        print_remarks(remarks.of_engine(comparison.workload, comparison.policies, took_s))
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")
     saved = f"the results are in {out}"

@@ -65,14 +65,18 @@ class PlannedStarts(msgspec.Struct):
         return joined
 
     def describes(self, view: View) -> bool:
-        """Return whether the arrays have consistent lengths, and all attempts are in the queue."""
+        """Return whether the arrays have consistent lengths, and describe attempts of the view.
+
+        The attempts may include those that the plan has started.
+        """
         columns = self.serials, self.sizes, self.durations_us, self.starts_us
         shape = (len(self.serials),)
-        queued = [attempt.serial for attempt in view.queue.values()]
+        serials = [attempt.serial for attempt in view.queue.values()]
+        serials += [running.attempt.serial for running in view.running.values()]
         return (
             all(column.dtype == np.int64 and column.shape == shape for column in columns)
             and all(len(extra) in (0, *shape) for extra in (self.behind, self.placeless))
-            and bool(np.isin(self.serials, queued).all())
+            and bool(np.isin(self.serials, serials).all())
         )
 
     @classmethod

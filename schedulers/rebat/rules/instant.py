@@ -10,7 +10,8 @@ A driver knows what happens and when. It calls
 The embedded driver takes 1 from a heap and carries out kills at once. The driver for Batsim takes 1
 and 3 from messages. An instant may have any number of messages. So the state between two calls is
 complete: what happened since the last plan (the lists ``entered``, ``left`` and ``new_hold``, the
-flags of the partitions), and which kills are not acknowledged (``kills``).
+flags of the partitions, the number of refused steals), and which kills are not acknowledged
+(``kills``).
 
     ========  =============  ==========================================
     attempt   becomes        by
