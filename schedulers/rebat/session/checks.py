@@ -69,10 +69,12 @@ def why_not_move(move: Move, running: Running, machine: Nodes, jobs: Lifecycle) 
         for stopping in jobs.stopping.values()
         if not isinstance(stopping.stop.then, Wait)  # the waiting job still holds its nodes
     }
-    tags = machine.tags(nodes).tolist()
-    others = set(tags) - leaving - {FREE, attempt.serial}
-    if others:
-        held = next(node for node, tag in zip(nodes, tags, strict=True) if tag in others)
+    tags = machine.tags(nodes)
+    others = (tags != FREE) & (tags != attempt.serial)
+    for serial in leaving if others.any() else ():
+        others &= tags != serial
+    if others.any():
+        held = nodes.ids[others][0]
         return Refusal(attempt.id, f"cannot move: node {held} is used or held by another job")
     return _conflicting_move(attempt.id, nodes, jobs)
 
