@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from rebat.policies.formula import COLUMNS, formula_of
+from rebat.models.formula import COLUMNS, formula_of
 from rebat.studies.calibration import design
 from rebat.workloads.machine import names_in
 from tests.support.pages import ROOT

@@ -11,16 +11,16 @@ import pytest
 
 from rebat.core.jobs import Job
 from rebat.core.units import to_us
+from rebat.drive.ask import Session
 from rebat.drive.drivers import driver_for
 from rebat.drive.messages import Messages
+from rebat.drive.plan_record import PLAN_COLUMNS, PlanCause, PlanRecord, PlanRecorder
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.results.files.run_folder import PLANS
 from rebat.runs.single import write_run
-from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanRecord, PlanRecorder
-from rebat.session.session import Session
 from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same_plans
 from tests.support.parted import PartedCase

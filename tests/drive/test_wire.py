@@ -7,13 +7,13 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
+from rebat.drive.ask import Session
 from rebat.drive.drivers import driver_for
 from rebat.drive.invariants import BrokenInvariant
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import EngineOptions
 from rebat.policies.presets import preset
-from rebat.session.session import Session
 from tests.drive.test_both_ways import agreement
 from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same

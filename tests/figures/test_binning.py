@@ -15,7 +15,7 @@ from rebat.figures import runs
 from rebat.figures.canvas import content_of
 from rebat.figures.runs import CAUSE_COLOURS, Rectangles, binned, coverage, tail_us
 from rebat.results.measures.timeline import timeline_of
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 from tests.support.scenarios import fails, machine, run
 
 RECTANGLE = st.tuples(

@@ -13,7 +13,7 @@ from rebat.figures import runs
 from rebat.figures.canvas import colours, content_of, time_unit
 from rebat.figures.charts import in_time_units
 from rebat.runs.single import RunResult
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 from tests.support.scenarios import fails, machine, run
 
 

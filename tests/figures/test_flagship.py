@@ -13,7 +13,7 @@ from rebat.core.errors import InputError
 from rebat.figures.canvas import content_of
 from rebat.figures.flagship import flagship_figure, flagship_svg
 from rebat.models.tiers import add_tiers, parse_tiers
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 from tests.support.scenarios import fails, machine, run
 
 

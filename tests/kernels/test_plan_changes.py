@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.units import FOREVER_US
+from rebat.drive.plan_record import NONE, PlanChange, PlanRecorder
 from rebat.kernels import plan_changes
-from rebat.session.plan_record import NONE, PlanChange, PlanRecorder
 from tests.oracles.plan_changes import Queued, changed
 
 SERIALS = 8

@@ -23,7 +23,7 @@ def test_the_stamp_covers_every_file_with_compiled_functions() -> None:
     assert compiled <= set(sources)
     names = {str(file.relative_to(PACKAGE)) for file in sources}
     assert {"rules/plan.py", "rules/links.py", "rules/predict.py", "drive/embedded.py"} <= names
-    assert {"core/units.py", "state/codes.py", "policies/formula.py"} <= names  # constants
+    assert {"core/units.py", "state/codes.py", "models/formula.py"} <= names  # constants
 
 
 def test_a_change_of_each_of_these_files_changes_the_stamp(

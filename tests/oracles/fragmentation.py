@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rebat.results.measures.platform import Window
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 
 def blocked(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, int]:

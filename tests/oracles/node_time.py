@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
+from rebat.drive.ask import Session
 from rebat.results.measures.platform import PlatformTime, Window
-from rebat.session.session import Session
 
 
 class NodeTime:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of plans, computed from the definitions in ``session.plan_record``."""
+"""The changes of plans, computed from the definitions in ``drive.plan_record``."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from rebat.core.units import FOREVER_US
-from rebat.session.plan_record import NONE, PlanChange
+from rebat.drive.plan_record import NONE, PlanChange
 
 
 class Queued(NamedTuple):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from rebat.core.attempts import Cause
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 US = 1_000_000
 

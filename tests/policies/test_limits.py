@@ -11,13 +11,13 @@ import pytest
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine
 from rebat.policies.choosing import changed
 from rebat.policies.limits import Limit, read_limits
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
-from rebat.session.ledger import Ledger
-from rebat.session.session import Session
+from rebat.state.ledger import Ledger
 from tests.support.amount import few
 from tests.support.restless import plain_ledger, random_point, with_fields, workload
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine
 from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ListScheduling
-from rebat.session.session import Session
 from tests.support.amount import few
 from tests.support.scenarios import fails, failures, flows, machine, run, workloads
 

@@ -12,11 +12,11 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import BatsimAbort, InputError, PolicyError
+from rebat.drive.ask import Session
 from rebat.models.failures.events import read_events
 from rebat.policies.options import configure
 from rebat.policies.presets import scheduler, schedulers
 from rebat.runs.single import RunResult, simulate
-from rebat.session.session import Session
 from rebat.workloads.batsim_json import read_workload
 from tests.support.scenarios import check_run
 

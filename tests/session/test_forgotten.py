@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
-from rebat.session.session import Session
 from tests.support.scenarios import fails, machine
 
 

@@ -14,12 +14,12 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Recovery, SessionOptions, parse_stage
 from rebat.core.units import US_PER_S, to_us
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.failures.events import MachineEvent, write_events
 from rebat.policies.presets import preset
 from rebat.results.measures.summary import as_json
 from rebat.runs.single import simulate, write_run
-from rebat.session.session import Session
 from tests.support.scenarios import Custom, check_run, fails, machine, run
 
 

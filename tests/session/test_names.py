@@ -17,13 +17,13 @@ from rebat.core.attempts import check_ids, split_attempt
 from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import read_events
 from rebat.policies.presets import preset
 from rebat.runs.scenario import Scenario
 from rebat.runs.staging import prepared
-from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.recording import read_frames
 from rebat.workloads.batsim_json import read_workload

@@ -14,12 +14,12 @@ from rebat.contract.planned import NO_START
 from rebat.core.attempts import job_name
 from rebat.core.errors import PolicyError
 from rebat.core.units import to_us
+from rebat.drive.plan_record import PLAN_COLUMNS, PlanCause, PlanChange, PlanRecord
 from rebat.policies.guard import Guarded
 from rebat.results.explain.book import RunBook
 from rebat.results.explain.story import story
 from rebat.results.files.run_folder import read_plans
 from rebat.runs.single import simulate, write_run
-from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanChange, PlanRecord
 from tests.support.amount import few
 from tests.support.scenarios import Custom, fails, machine, on_ring, workloads
 

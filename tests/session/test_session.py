@@ -13,9 +13,9 @@ from rebat.core.errors import InputError, PolicyError
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Dialect, SessionOptions
 from rebat.core.units import to_us
+from rebat.drive.ask import Session
 from rebat.drive.invariants import BrokenInvariant
 from rebat.policies.presets import PRESETS, preset
-from rebat.session.session import Session
 from tests.support.scenarios import on_ring
 
 PROFILES = {"w0": {"d": {"type": "delay", "delay": 20}}}

@@ -25,16 +25,16 @@ from rebat.core.options import MAX_ATTEMPTS, Dialect
 from rebat.core.units import to_us
 from rebat.drive import growing
 from rebat.drive.eligible import CRITERIA, TIMINGS, VICTIM_RULES, why_not_policy
+from rebat.drive.plan_record import PlanRecord
 from rebat.drive.simulate import Events
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.formula import NAMED
+from rebat.models.formula import NAMED
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult
-from rebat.session.plan_record import PlanRecord
 from rebat.state import codes, tables
 from tests.support.asked import simulate
 from tests.support.dependent import check_dependent, dependent

@@ -11,7 +11,7 @@ import msgspec
 from rebat.core.attempts import Cause, job_name
 from rebat.core.dependencies import KINDS, array_limit, conditions_of
 from rebat.core.jobs import Workload
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 
 def dependent(rng: random.Random, workload: Workload) -> Workload:

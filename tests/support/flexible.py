@@ -16,7 +16,7 @@ from rebat.models.checkpoint import NEVER, checkpointing_of
 from rebat.models.failures.events import MachineEvent
 from rebat.models.speedup import speedup_of
 from rebat.runs.single import RunResult
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 SPEEDUPS = [
     {"model": "linear"},

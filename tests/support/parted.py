@@ -20,7 +20,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.drive.simulate import Events
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.formula import formula_of
+from rebat.models.formula import formula_of
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.runs.single import RunResult

@@ -13,7 +13,7 @@ from collections import Counter
 
 from rebat.env import BatchScheduling
 from rebat.env.agents import RandomAgent
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 from rebat.workloads.generate import synthetic
 
 

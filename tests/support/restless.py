@@ -37,14 +37,15 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Malleable
 from rebat.core.units import FOREVER_US, to_us
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law
+from rebat.models.formula import NAMED
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.choosing import changed
 from rebat.policies.choosing import point as any_point
-from rebat.policies.formula import NAMED
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.rules import MALLEABILITY, MOLDINGS
 from rebat.policies.placement.torus import PICKS
@@ -58,8 +59,7 @@ from rebat.policies.variants import fields
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.runs.single import RunResult
-from rebat.session.ledger import Ledger
-from rebat.session.session import Session
+from rebat.state.ledger import Ledger
 from tests.oracles.node_time import NodeTime
 from tests.support.findings import findings_in
 from tests.support.flexible import check_work

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import RebatError
+from rebat.drive.ask import Session
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.batsim5 import Engine5
 from rebat.engine.engine import Engine
 from rebat.models.failures.events import texts_of
 from rebat.policies.presets import preset
-from rebat.session.session import Session
 from rebat.wire.conversation import Conversation, greet, run_remote
 from rebat.workloads.batsim5_json import with_failing_parts
 from tests.support.batsim5 import options_of as options5

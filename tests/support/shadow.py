@@ -26,14 +26,14 @@ from rebat.core.errors import PolicyError, RebatError
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions, YoungDaly
+from rebat.drive.ask import Session
 from rebat.drive.parts import Uncovered
+from rebat.drive.plan_record import PLAN_COLUMNS, PlanCause, PlanRecorder
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
-from rebat.session.ledger import Ledger
-from rebat.session.plan_record import PLAN_COLUMNS, PlanCause, PlanRecorder
-from rebat.session.session import Session
+from rebat.state.ledger import Ledger
 from rebat.wire.instants import WholeInstants
 from tests.support.both_ways import LEDGER, Case, check_same_plans, with_tiny_tables
 from tests.support.parted import PartedCase

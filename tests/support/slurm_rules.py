@@ -21,7 +21,7 @@ from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.traits import Traits
 from rebat.core.units import US_PER_S, parse_duration, to_us
-from rebat.policies.formula import COLUMNS, formula_of
+from rebat.models.formula import COLUMNS, formula_of
 from rebat.policies.limits import Group, read_limits
 from rebat.policies.shares import Shares
 from rebat.records.queues import read_queues

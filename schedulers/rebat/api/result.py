@@ -27,7 +27,7 @@ from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
 from rebat.results.publish import paper_table
 from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folders_of, write_run
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from pandas import DataFrame

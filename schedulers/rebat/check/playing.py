@@ -37,6 +37,7 @@ from rebat.core.events import (
 from rebat.core.formatting import counted
 from rebat.core.jobs import PROBES
 from rebat.core.units import to_s, to_us
+from rebat.drive.ask import Session
 from rebat.drive.messages import Messages
 from rebat.engine.engine import Engine, EngineOptions, Scheduler
 from rebat.policies.own import is_own
@@ -46,8 +47,7 @@ from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.summary import Measures, RunSummary, summarise
 from rebat.runs.single import RunResult
-from rebat.session.ledger import Ledger
-from rebat.session.session import Session
+from rebat.state.ledger import Ledger
 from rebat.wire.conversation import Conversation, run_remote
 from rebat.wire.instants import WholeInstants
 

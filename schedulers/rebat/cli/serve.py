@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rebat.api.result import Result
     from rebat.core.events import SimulationBegan
     from rebat.drive.messages import Messages
-    from rebat.session.ledger import Ledger
+    from rebat.state.ledger import Ledger
     from rebat.wire.conversation import Conversation
     from rebat.wire.recording import Checked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,20 +14,29 @@ import numpy.typing as npt
 from rebat.contract.proposals import Refusal
 from rebat.core.attempts import Attempt, Running, When
 from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.core.traits import USUAL, Shape, Traits
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 from rebat.models.speedup import Speedup
 
-if TYPE_CHECKING:
-    from rebat.session.registry import Registry
-    from rebat.session.session import Session
+
+class Shown(Protocol):
+    """What a view shows: the state of a driver that asks policies (`rebat.drive.ask`)."""
+
+    now_us: int
+    statics_over: bool
+    options: SessionOptions
+    nodes: Any
+    jobs: Any
+    by_tag: dict[int, str]
+    by_rules: Any
 
 
 class Machine:
     """Nodes of the machine. Arrays are copies of shape (n,)."""
 
-    def __init__(self, state: Session) -> None:
+    def __init__(self, state: Shown) -> None:
         self._state, self._nodes = state, state.nodes
 
     @property
@@ -172,7 +181,7 @@ class ById(Mapping[str, V_co]):
 class View:
     """Current state of the simulation. Times are in microseconds."""
 
-    def __init__(self, state: Session, registry: Registry) -> None:
+    def __init__(self, state: Shown, registry: Any) -> None:
         self._state, self._jobs, self._registry = state, state.jobs, registry
         self._machine = Machine(state)
         self._blocked = ById(state.jobs.blocked)
@@ -328,7 +337,7 @@ class View:
 class PartMachine(Machine):
     """Some nodes of a machine, numbered from 0 in their order."""
 
-    def __init__(self, state: Session, part: NodeSet) -> None:
+    def __init__(self, state: Shown, part: NodeSet) -> None:
         super().__init__(state)
         self._part = part
 
@@ -388,8 +397,8 @@ class PartView(View):
 
     def __init__(
         self,
-        state: Session,
-        registry: Registry,
+        state: Shown,
+        registry: Any,
         nodes: NodeSet,
         has: Callable[[str], bool],
         adapted: Callable[[Attempt], Attempt],

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
+from rebat.drive.ask import Session
 from rebat.drive.eligible import why_not_policy
 from rebat.drive.parts import Uncovered, machine_of
+from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.wire import Wire
 from rebat.models.checkpoint import checkpointing_of
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset
-from rebat.session.plan_record import PlanRecorder
-from rebat.session.session import Session
 
 
 def driver_for(

@@ -36,8 +36,8 @@ from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.drive.linking import Linking
 from rebat.drive.parts import LoopMachine
 from rebat.rules.instant import change_nodes, submit
-from rebat.session.ledger import Ledger
 from rebat.state import tables
+from rebat.state.ledger import Ledger
 
 LEAST_DELAY_S = 1e-6
 """Minimum delay of a profile, because Batsim aborts if a delay is 0."""

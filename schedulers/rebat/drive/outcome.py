@@ -5,27 +5,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import Cause, attempt_profile, resubmission_id
+from rebat.core.attempts import Cause, resubmission_id
 from rebat.core.dependencies import KINDS
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
+from rebat.drive.parts import LoopMachine
+from rebat.drive.plan_record import PlanRecord
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
-from rebat.session.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
-from rebat.session.plan_record import PlanRecord
+from rebat.policies.partitions import Partition
 from rebat.state import codes, tables
-
-if TYPE_CHECKING:
-    from rebat.drive.parts import LoopMachine
-    from rebat.drive.simulate import Events, OnProgress, Submissions
-    from rebat.policies.partitions import Partition
+from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
 
 Ints = npt.NDArray[np.int64]
 
@@ -108,66 +105,10 @@ class Source(Protocol):
         """Return the codes of the causes of failures, and how long the attempts hung (us)."""
 
 
-class Known:
-    """The jobs of a run of the embedded driver (see `Source`)."""
-
-    workload_of, workloads = 0, {"w0": 0}
-
-    def __init__(
-        self, jobs: Submissions, events: Events, machine: LoopMachine, places: Ints | None
-    ) -> None:
-        self._jobs, self._events, self._places, self.machine = jobs, events, places, machine
-        self.ids, self.order, self.table = jobs.ids, jobs.order, jobs.table
-        self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
-
-    @property
-    def causes(self) -> list[str]:  # known after the run
-        return self._events.causes
-
-    def job_id(self, j: int) -> str:
-        return f"w0!{self.ids[int(self.order[j])]}"
-
-    def blocking(self, block: int) -> str:
-        return self.ids[int(self.order[block])]
-
-    def partition_of(self, j: int) -> Partition | None:
-        return None if self._places is None else self.machine.partitions[self._places[j]]
-
-    def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
-        jobs, again = self._jobs, rows.again
-        profiles = jobs.profiles[rows.job].astype(np.int64)
-        values: dict[Any, int] = {name: code for code, name in enumerate(jobs.profile_names)}
-        of_jobs = [jobs.profile_names[code] for code in profiles[again].tolist()]
-        profiles[again] = coded(values, map(attempt_profile, rows.names, of_jobs))
-        return profiles, values
-
-    def states(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
-        return states_of(rows.cause)
-
-    def failures(self, rows: Rows) -> tuple[Ints, Any]:
-        return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0
-
-
 def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
     """Return the codes of Batsim's usual states for causes, and the code of each state."""
     states, values = _coded([state for _, state in CAUSES])
     return states[causes], values
-
-
-def outcome_of(
-    source: Known,
-    events: Events,
-    room: tables.Room,
-    plans: PlanRecord | None,
-    on_progress: OnProgress | None,
-) -> Outcome:
-    """Return the records of a run of the embedded driver."""
-    rows, n = Rows(source, room), room.state.n
-    ledger = ledger_of(source, rows, room)
-    ledger.node_events = events.happened(None if events.are_file else n.n_lines)
-    if on_progress and len(rows.records):
-        on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
-    return Outcome(ledger, rows.ended(), plans)
 
 
 def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of the plans that the rules make (see `rebat.session.plan_record`)."""
+"""The record of the plans that the rules make (see `rebat.drive.plan_record`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebat.contract import PlannedStarts
 from rebat.contract.planned import NO_START
 from rebat.core.attempts import hold_id, resubmission_id
 from rebat.drive.parts import LoopMachine
-from rebat.session.plan_record import NONE, PlanRecorder, bits_of
+from rebat.drive.plan_record import NONE, PlanRecorder, bits_of
 from rebat.state import codes, tables
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.attempts import attempt_profile
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
@@ -31,8 +32,9 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
-from rebat.drive.outcome import Known, Outcome, outcome_of
-from rebat.drive.parts import Uncovered, machine_of, partitions_of
+from rebat.drive.outcome import Outcome, Rows, coded, ledger_of, states_of
+from rebat.drive.parts import LoopMachine, Uncovered, machine_of, partitions_of
+from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.kernels.blocks import grown as larger_table
@@ -44,6 +46,7 @@ from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, GroupedEvents
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
+from rebat.policies.partitions import Partition
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import (
@@ -57,7 +60,6 @@ from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
-from rebat.session.plan_record import PlanRecorder
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
 
@@ -473,3 +475,59 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     for column, (name, value) in DIALECT.items():
         setattr(parameters, column, getattr(dialect, name) == value)
     return parameters
+
+
+class Known:
+    """The jobs of a run of the embedded driver (see `Source`)."""
+
+    workload_of, workloads = 0, {"w0": 0}
+
+    def __init__(
+        self, jobs: Submissions, events: Events, machine: LoopMachine, places: Ints | None
+    ) -> None:
+        self._jobs, self._events, self._places, self.machine = jobs, events, places, machine
+        self.ids, self.order, self.table = jobs.ids, jobs.order, jobs.table
+        self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
+
+    @property
+    def causes(self) -> list[str]:  # known after the run
+        return self._events.causes
+
+    def job_id(self, j: int) -> str:
+        return f"w0!{self.ids[int(self.order[j])]}"
+
+    def blocking(self, block: int) -> str:
+        return self.ids[int(self.order[block])]
+
+    def partition_of(self, j: int) -> Partition | None:
+        return None if self._places is None else self.machine.partitions[self._places[j]]
+
+    def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
+        jobs, again = self._jobs, rows.again
+        profiles = jobs.profiles[rows.job].astype(np.int64)
+        values: dict[Any, int] = {name: code for code, name in enumerate(jobs.profile_names)}
+        of_jobs = [jobs.profile_names[code] for code in profiles[again].tolist()]
+        profiles[again] = coded(values, map(attempt_profile, rows.names, of_jobs))
+        return profiles, values
+
+    def states(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
+        return states_of(rows.cause)
+
+    def failures(self, rows: Rows) -> tuple[Ints, Any]:
+        return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0
+
+
+def outcome_of(
+    source: Known,
+    events: Events,
+    room: tables.Room,
+    plans: PlanRecord | None,
+    on_progress: OnProgress | None,
+) -> Outcome:
+    """Return the records of a run of the embedded driver."""
+    rows, n = Rows(source, room), room.state.n
+    ledger = ledger_of(source, rows, room)
+    ledger.node_events = events.happened(None if events.are_file else n.n_lines)
+    if on_progress and len(rows.records):
+        on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
+    return Outcome(ledger, rows.ended(), plans)

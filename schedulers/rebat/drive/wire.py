@@ -32,6 +32,7 @@ from rebat.drive.labels import Labels
 from rebat.drive.messages import LEAST_DELAY_S, Messages
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
+from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
@@ -56,9 +57,8 @@ from rebat.rules.instant import (
 )
 from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
-from rebat.session.ledger import Ledger
-from rebat.session.plan_record import PlanRecorder
 from rebat.state import codes, tables
+from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
 
 NOT_STOPPED = "cannot be stopped, because its job could not continue"

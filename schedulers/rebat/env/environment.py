@@ -18,7 +18,7 @@ from rebat.env.decisions import K
 from rebat.env.observation import LAYOUTS, ActionMask, Observation
 from rebat.env.rewards import Reward, reward_of
 from rebat.runs.scenario import MEASURED, OPTIONS, ScenarioOptions
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 try:
     import gymnasium

@@ -23,6 +23,7 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine
 from rebat.env.decisions import agent_scheduler, base_of, check_candidates
 from rebat.env.observation import ActionMask, Observation
@@ -30,7 +31,6 @@ from rebat.env.rewards import Meter, Totals
 from rebat.policies.point import Point
 from rebat.runs.scenario import Scenario, ScenarioOptions
 from rebat.runs.staging import has_checkpoints, prepared, staged
-from rebat.session.session import Session
 
 WorkloadLike = Workload | str | Path
 

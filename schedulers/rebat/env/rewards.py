@@ -15,9 +15,9 @@ from rebat.core.decisions import Reply
 from rebat.core.errors import unknown_name
 from rebat.core.events import Message
 from rebat.core.units import US_PER_S
+from rebat.drive.ask import Session
 from rebat.results.measures.jobs import losses_us, lost_us
 from rebat.results.measures.nodetime import dot
-from rebat.session.session import Session
 
 US_PER_H = 3600 * US_PER_S
 

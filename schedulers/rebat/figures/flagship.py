@@ -26,7 +26,7 @@ from rebat.results.measures.recoveries import (
     cumulative_ettr,
     job_parts,
 )
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 _LOOKS = {
     KEPT: ("work kept", KEPT_COLOUR),

@@ -22,7 +22,7 @@ from rebat.results.measures.nodetime import Steps
 from rebat.results.measures.platform import Window
 from rebat.results.measures.summary import RunSummary
 from rebat.results.measures.timeline import CAUSES, Timeline, holds_of, series_of, timeline_of
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 _ROWS, _COLUMNS = 240, 1000
 """Number of pixels of a Gantt chart with binned nodes. It is similar to the size of a panel."""

@@ -8,7 +8,7 @@ from html import escape
 from rebat.core.attempts import Cause, job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.canvas import COLOURS
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 WIDTH, HEIGHT = 900.0, 420.0
 BEFORE_US, AFTER_US = 1200 * US_PER_S, 2400 * US_PER_S

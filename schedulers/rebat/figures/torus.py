@@ -14,7 +14,7 @@ from rebat.core.units import FOREVER_US
 from rebat.figures.canvas import new_figure, svg_of
 from rebat.figures.labels import label
 from rebat.models.boxes import TorusBlocks
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 FREE, DOWN = -1, -2
 

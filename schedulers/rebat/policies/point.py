@@ -17,10 +17,10 @@ from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
 from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
 from rebat.core.units import parse_duration, to_us
+from rebat.models.formula import COLUMNS, NAMED, Formula, formula_of
 from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Planning, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
-from rebat.policies.formula import COLUMNS, NAMED, Formula, formula_of
 from rebat.policies.guard import Guarded
 from rebat.policies.limits import Accounting, read_limits
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of

@@ -19,10 +19,10 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
 from rebat.models.boxes import Allotment, TorusBlocks
+from rebat.models.formula import MULTIFACTOR, NAMED
 from rebat.models.power import NodePower, read_power
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.policies.choosing import OPTIONS, changed, point
-from rebat.policies.formula import MULTIFACTOR, NAMED
 from rebat.policies.own import OwnCode, is_own
 from rebat.policies.own_policy import OwnPolicy, own_policy, without_class
 from rebat.policies.partitions import Partition, partitions_on

@@ -26,7 +26,7 @@ from rebat.core.attempts import Attempt, job_name
 from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import to_s
-from rebat.policies.formula import COLUMNS, NAMED, Floats, formula_of, is_formula
+from rebat.models.formula import COLUMNS, NAMED, Floats, formula_of, is_formula
 from rebat.policies.own import Rule, numbers
 from rebat.policies.shares import Shares
 
@@ -264,7 +264,7 @@ def keys_of(order: QueueOrder, attempts: Sequence[Attempt]) -> list[Key]:
 
 
 class FormulaOrder(msgspec.Struct, frozen=True, eq=False):
-    """A queue order by formula (`rebat.policies.formula`). The largest value is first.
+    """A queue order by formula (`rebat.models.formula`). The largest value is first.
 
     Attempts with equal values are ordered by their entry into the queue.
 

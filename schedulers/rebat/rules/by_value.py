@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the compiled loop: the queue order by formula (`rebat.policies.formula`)."""
+"""Rules of the compiled loop: the queue order by formula (`rebat.models.formula`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rebat.kernels import formula as kernel
 from rebat.kernels.formula import evaluate
 from rebat.kernels.jit import rule
-from rebat.policies.formula import COLUMNS, Formula
+from rebat.models.formula import COLUMNS, Formula
 from rebat.rules.queue import planned
 
 AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from rebat.core.units import FOREVER_US
+from rebat.core.units import FOREVER_US, to_us
 from rebat.kernels.jit import inlined_rule, rule
-from rebat.policies.planning.predictions import MILLION, STEPS_US
 from rebat.rules.queue import planned
 from rebat.state import codes
+
+STEPS_US = tuple(to_us(60 * m) for m in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
+"""Times (us) that are added to a prediction, one after the other, while the job exceeds it."""
+
+MILLION = 1_000_000
+"""A factor of the walltime is a whole number of millionths."""
 
 STEPS = np.array(STEPS_US)
 

@@ -19,7 +19,7 @@ from rebat.results.measures.nodetime import sharing
 from rebat.results.measures.platform import free_steps
 from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.single import RunResult, owners_of
-from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
+from rebat.state.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")

@@ -25,6 +25,7 @@ from rebat.drive.choose import compiled_outcome, how_of
 from rebat.drive.drivers import driver_for
 from rebat.drive.messages import Messages
 from rebat.drive.outcome import Outcome
+from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.simulate import events_of
 from rebat.engine.engine import Engine, EngineOptions, OnProgress
 from rebat.engine.jobs import EndedJob
@@ -57,8 +58,7 @@ from rebat.results.files.tables import write_table
 from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.results.measures.nodetime import repeated_us
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
-from rebat.session.ledger import Ledger
-from rebat.session.plan_record import PlanRecord, PlanRecorder
+from rebat.state.ledger import Ledger
 
 RUN_FILES = (
     "jobs.csv",
@@ -133,7 +133,7 @@ def simulate(
     on_warning : callable, optional
         Called once, while the simulation runs, if a job is unlikely to complete.
     explain : bool
-        Whether to record the plans (see `session.plan_record`).
+        Whether to record the plans (see `drive.plan_record`).
     how : str, optional
         Way to simulate: auto, compiled or interpreted (see `drive.choose`). The results are equal.
     """

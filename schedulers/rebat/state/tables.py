@@ -14,7 +14,7 @@ from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
 from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
-from rebat.policies.formula import COLUMNS
+from rebat.models.formula import COLUMNS
 from rebat.state import codes
 from rebat.state.rows import array_of, dtype_of, new_rows, rows_of, zeros
 

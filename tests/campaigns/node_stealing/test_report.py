@@ -20,7 +20,6 @@ from rebat.report.claims import Claim, Rule, judge
 from rebat.report.runs_index import RunIndex, Setting, simulations
 from rebat.results.intervals import Interval, interval, spread
 from rebat.runs.labels import USUAL_CHECKPOINTS, ScenarioLabel
-from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.shipped.campaigns.node_stealing import report as code
 from rebat.shipped.campaigns.node_stealing.claims import MONTHS, judgements, rows_of
 from rebat.shipped.campaigns.node_stealing.differences import gain
@@ -31,6 +30,7 @@ from rebat.shipped.campaigns.node_stealing.runs import (
     main_settings,
     printed_for,
 )
+from rebat.state.ledger import AttemptRecord, Ledger, attempts_of
 from tests.support.campaigns import campaign_file, run_here
 
 FINDINGS = Path(__file__).parents[3] / "docs/findings"

@@ -12,12 +12,12 @@ from rebat.core.decisions import ExecuteJob, Reply
 from rebat.core.errors import InputError
 from rebat.core.events import Message
 from rebat.core.jobs import Workload
+from rebat.drive.ask import Session
 from rebat.engine.engine import Engine
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
 from rebat.results.compare.parting import Ends, Knowledge, PolicyChoice, ends, parting
 from rebat.results.measures.timeline import Timeline, timeline_of
-from rebat.session.session import Session
 from tests.policies.test_toy_example import FAILURE, TOY
 from tests.support.amount import few
 from tests.support.scenarios import fails, machine, run

@@ -15,7 +15,7 @@ from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.results.measures.nodetime import repeated_us, sharing
 from rebat.results.measures.platform import backlog, free_steps, platform_time
 from rebat.results.measures.summary import Measures, summarise
-from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
+from rebat.state.ledger import AttemptRecord, Ledger, attempts_of
 
 N_NODES, LAST_S = 5, 12
 

@@ -12,7 +12,7 @@ from rebat.core.nodes import NodeSet
 from rebat.models.failures.outages import node_events
 from rebat.results.measures.nodetime import Steps, steps_of
 from rebat.results.measures.timeline import outages_of, series_of, timeline_of
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 from tests.support.amount import few
 from tests.support.scenarios import failures, run, workloads
 

@@ -19,14 +19,8 @@ from collections.abc import Callable
 from rebat.contract import View
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
-from rebat.core.units import to_us
 from rebat.policies.queue_order import planned_us
-
-STEPS_US = tuple(to_us(60 * m) for m in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
-"""Times (us) that are added to a prediction, one after the other, while the job exceeds it."""
-
-MILLION = 1_000_000
-"""A factor of the walltime is a whole number of millionths."""
+from rebat.rules.predict import MILLION, STEPS_US
 
 Prediction = Callable[[View, Attempt], int]
 """Function that returns the predicted run time (us) of an attempt that enters the queue."""

@@ -16,6 +16,7 @@ from rebat.core.attempts import job_name, split_attempt
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
+from rebat.drive.plan_record import PLAN_COLUMNS, PlanChange, PlanRecord
 from rebat.results.files.run_folder import (
     ATTEMPTS,
     EVENTS,
@@ -26,7 +27,6 @@ from rebat.results.files.run_folder import (
     read_plans,
 )
 from rebat.results.files.tables import Rows, table_in
-from rebat.session.plan_record import PLAN_COLUMNS, PlanChange, PlanRecord
 
 Ints = npt.NDArray[np.int64]
 

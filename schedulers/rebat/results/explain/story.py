@@ -14,8 +14,8 @@ import msgspec
 
 from rebat.core.attempts import Cause, split_attempt
 from rebat.core.units import FOREVER_US, to_s
+from rebat.drive.plan_record import NONE, PlanCause, PlanChange
 from rebat.results.explain.book import AttemptOutcome, Change, RunBook
-from rebat.session.plan_record import NONE, PlanCause, PlanChange
 
 IN_ORDER = "in order"
 """Name of the obstacle "an earlier attempt in the queue must start first"."""

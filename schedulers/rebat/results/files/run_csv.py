@@ -19,7 +19,7 @@ from rebat.results.files.tables import Column, Names, Nodes, Reals, Seconds, Who
 from rebat.results.measures.jobs import GROUP_COLUMNS, JOB_COLUMNS, JobRows, group_rows, losses_us
 from rebat.results.measures.recoveries import since_checkpoint_us
 from rebat.results.measures.timeline import pattern_of
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 RECOVERY_COLUMNS = (
     "job_id",

@@ -19,6 +19,7 @@ from rebat.core.files import read_text, write_bytes
 from rebat.core.formatting import counted
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
+from rebat.drive.plan_record import PLAN_COLUMNS, ROW_COLUMNS, PlanRecord
 from rebat.results.files.run_csv import HOLD_COLUMNS
 from rebat.results.files.tables import Int, Rows, table_in
 from rebat.results.measures.nodetime import NodeIntervals, repeats
@@ -33,7 +34,6 @@ from rebat.results.measures.timeline import (
     outages_of,
     spans_of,
 )
-from rebat.session.plan_record import PLAN_COLUMNS, ROW_COLUMNS, PlanRecord
 
 RECORDED = "recorded"
 """Policy name of a recorded run, and the key of its source in summary.json."""

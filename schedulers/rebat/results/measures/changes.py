@@ -22,7 +22,7 @@ from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.platform import Window, of_jobs
 from rebat.results.measures.recoveries import Span
 from rebat.results.metric import Metric
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 _REPLACEMENTS = ("resizes_by_local", "resizes_by_idle", "resizes_by_remote", "resizes_by_restart")
 

@@ -23,7 +23,7 @@ from rebat.core.traits import OWNERS
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.nodetime import widths
 from rebat.results.metric import Metric
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):

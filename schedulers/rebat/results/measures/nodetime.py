@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Times (distinct, ascending, in microseconds) and values. A value is valid from its time on."""

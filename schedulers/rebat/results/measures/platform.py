@@ -43,7 +43,7 @@ from rebat.results.measures.nodetime import (
 )
 from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.metric import Metric, Values
-from rebat.session.ledger import AttemptRecord, Hold, Ledger
+from rebat.state.ledger import AttemptRecord, Hold, Ledger
 
 Ints = npt.NDArray[np.int64]
 

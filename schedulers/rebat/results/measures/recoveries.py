@@ -21,7 +21,7 @@ from rebat.models.checkpoint import Patterns, checkpoint_time_us, checkpoint_tim
 from rebat.results.measures.jobs import JobRows, by_class
 from rebat.results.measures.nodetime import dot
 from rebat.results.metric import Metric
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 Span = tuple[int, int]
 """Start and end in microseconds."""

@@ -67,7 +67,7 @@ from rebat.results.measures.platform import (
 )
 from rebat.results.measures.recoveries import Recoveries, Training, recoveries, training_by_class
 from rebat.results.metric import Metric
-from rebat.session.ledger import Ledger
+from rebat.state.ledger import Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
 """A workload counts as a month if its submissions span a time (us) in this range."""

@@ -14,7 +14,7 @@ from rebat.core.node_events import NodeEvents
 from rebat.core.table import Table
 from rebat.models.checkpoint import Checkpointing
 from rebat.results.measures.nodetime import Steps, from_to, holds_of_attempts, repeats, steps_of
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.state.ledger import AttemptRecord, Ledger
 
 Int = npt.NDArray[np.int64]
 

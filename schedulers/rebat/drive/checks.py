@@ -10,9 +10,9 @@ from rebat.contract import Drain, Move, Refusal, Start, Stop, Undrain, Wait, Whe
 from rebat.core.attempts import Attempt, Running
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
+from rebat.drive.lifecycle import Lifecycle
 from rebat.drive.machine import Nodes
 from rebat.kernels.pool import FREE
-from rebat.session.state import Lifecycle
 
 
 def why_not_start(attempt: Attempt | None, start: Start, machine: Nodes) -> Refusal | None:

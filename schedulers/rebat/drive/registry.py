@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -28,6 +28,7 @@ from rebat.core.formatting import counted
 from rebat.core.jobs import duration_us
 from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
+from rebat.drive.ask_state import AskState
 from rebat.drive.messages import LEAST_DELAY_S
 from rebat.models.checkpoint import (
     NEVER,
@@ -56,9 +57,6 @@ from rebat.models.remaining import (
 )
 from rebat.models.silent_errors import retried_profile, with_errors_left
 from rebat.models.speedup import run_us, speedup_of
-
-if TYPE_CHECKING:
-    from rebat.session.session import Session
 
 
 class Work(msgspec.Struct, gc=False):
@@ -91,7 +89,7 @@ class Registry:
         Whether any job writes light checkpoints.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AskState) -> None:
         self._session = session
         self.submissions: dict[str, Submission] = {}
         self.work: dict[str, Work] = {}

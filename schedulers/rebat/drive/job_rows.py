@@ -3,26 +3,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from rebat.core.attempts import Attempt, Cause, Running, hold_id
 from rebat.core.decisions import RejectJob
+from rebat.drive.ask_state import AskState
+from rebat.drive.registry import Registry
 from rebat.rules.links import release
 from rebat.rules.waits import note_progress
-from rebat.session.ledger import AttemptRecord, Hold
-from rebat.session.registry import Registry
 from rebat.state import codes
-
-if TYPE_CHECKING:
-    from rebat.session.session import Session
+from rebat.state.ledger import AttemptRecord, Hold
 
 
 class JobRows:
     """The part of the session that writes rows of jobs, and reads those of held nodes."""
 
-    def __init__(self, session: Session, registry: Registry) -> None:
+    def __init__(self, session: AskState, registry: Registry) -> None:
         self.session, self.registry = session, registry
         self.jobs, self.nodes = session.jobs, session.nodes
         self._attempt_of: dict[int, int] = {}

@@ -13,7 +13,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.kernels.formula import MOST
-from rebat.policies.formula import COLUMNS, formula_of, is_formula
+from rebat.models.formula import COLUMNS, formula_of, is_formula
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.runs.single import simulate

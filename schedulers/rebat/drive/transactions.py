@@ -30,7 +30,7 @@ Wakes and calls
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -59,6 +59,11 @@ from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
+from rebat.drive import checks
+from rebat.drive.ask_state import AskState
+from rebat.drive.job_rows import JobRows
+from rebat.drive.lifecycle import Stopped
+from rebat.drive.registry import Registry
 from rebat.models.checkpoint import Failure
 from rebat.models.remaining import Remaining, written_us
 from rebat.rules.instant import drain, is_due
@@ -78,15 +83,8 @@ from rebat.rules.waits import (
     second_pass,
     stop_of,
 )
-from rebat.session import checks
-from rebat.session.job_rows import JobRows
-from rebat.session.ledger import Why
-from rebat.session.registry import Registry
-from rebat.session.state import Stopped
 from rebat.state import codes
-
-if TYPE_CHECKING:
-    from rebat.session.session import Session
+from rebat.state.ledger import Why
 
 TIMINGS = {
     When.NOW: codes.NOW,
@@ -139,7 +137,7 @@ class Hang(msgspec.Struct):
 class Transactions(JobRows):
     """The part of the session that carries out or refuses the proposals of a policy."""
 
-    def __init__(self, session: Session, registry: Registry) -> None:
+    def __init__(self, session: AskState, registry: Registry) -> None:
         super().__init__(session, registry)
         self.wakes: list[Wake] = []
         self.hanging: dict[str, Hang] = {}

@@ -3,28 +3,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rebat.contract import Changes, PlannedStarts
 from rebat.core.attempts import Attempt
 from rebat.core.formatting import counted
+from rebat.drive.ask_state import AskState
 from rebat.drive.growing import with_plans, with_spaces
 from rebat.drive.plans import planned_starts
 from rebat.drive.simulate import parameters_of
+from rebat.drive.transactions import Transactions
 from rebat.kernels.blocks import BlockTable
-from rebat.policies.formula import COLUMNS
+from rebat.models.formula import COLUMNS
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.plan import plan, withdraw
 from rebat.rules.room import plan_fits
-from rebat.session.transactions import Transactions
 from rebat.state import codes
 from rebat.state.tables import table_for
-
-if TYPE_CHECKING:
-    from rebat.session.session import Session
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
@@ -36,7 +32,7 @@ PLANNING = (
 class ByRules:
     """The queue and the plan of a session, in the tables of the rules."""
 
-    def __init__(self, session: Session, transactions: Transactions) -> None:
+    def __init__(self, session: AskState, transactions: Transactions) -> None:
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None

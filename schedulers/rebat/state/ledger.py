@@ -151,7 +151,7 @@ def attempts_of(records: Iterable[AttemptRecord] = ()) -> Table[AttemptRecord]:
     return Table(ATTEMPTS, records)
 
 
-class Part(NamedTuple):
+class Progress(NamedTuple):
     """A part of the progress of an attempt, in microseconds.
 
     Attributes
@@ -179,9 +179,9 @@ class Ledger(msgspec.Struct):
     """Jobs that ended as failed after too many interruptions."""
     rejections: list[tuple[str, str]] = []
     """Rejected attempts, with the reason of the policy."""
-    progress: dict[str, list[Part]] = {}
+    progress: dict[str, list[Progress]] = {}
     """For each job, the useful progress of its interrupted attempts."""
-    at_risk: dict[str, list[list[Part]]] = {}
+    at_risk: dict[str, list[list[Progress]]] = {}
     """For each job and storage tier, the progress that no checkpoint of the tier contains yet.
 
     See `Remaining.at_risk`.
@@ -244,7 +244,7 @@ class Ledger(msgspec.Struct):
             self._lose_at_risk(job_id, remaining.tier, record.cause)
         if record.useful_us:
             self.progress.setdefault(job_id, []).append(
-                Part(place, record.useful_us, record.useful_us)
+                Progress(place, record.useful_us, record.useful_us)
             )
         self._note_at_risk(place, record, remaining)
 
@@ -262,13 +262,13 @@ class Ledger(msgspec.Struct):
     def _note_at_risk(self, place: int, record: AttemptRecord, remaining: Remaining) -> None:
         """Store the parts of the progress that no checkpoint contains yet."""
         tiers = self.at_risk.pop(record.attempt.job_id, [])
-        after: list[list[Part]] = []
+        after: list[list[Progress]] = []
         for tier, at_risk_us in enumerate(remaining.at_risk):
             safe = at_risk_us < remaining.useful_us  # this attempt saved the rest
             parts = [] if safe or tier >= len(tiers) else tiers[tier]
             if at_risk_us:
                 us = min(at_risk_us, record.useful_us)
-                parts = [*parts, Part(place, record.useful_us, us)]
+                parts = [*parts, Progress(place, record.useful_us, us)]
             after.append(parts)
         if any(after):
             self.at_risk[record.attempt.job_id] = after
@@ -278,7 +278,7 @@ class Ledger(msgspec.Struct):
         self.at_risk.pop(job_id, None)
         self._lose(self.progress.pop(job_id, ()), to)
 
-    def _lose(self, parts: Iterable[Part], to: Cause) -> None:
+    def _lose(self, parts: Iterable[Progress], to: Cause) -> None:
         for place, useful_us, us in parts:
             lost_us = min(useful_us, self.lost_us.get(place, 0) + us)
             self.lost_us[place] = lost_us

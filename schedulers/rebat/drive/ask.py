@@ -44,35 +44,27 @@ Decisions
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import le
 
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Answer, Changes, End, News, Policy, Refusal, View
+from rebat.contract import Answer, Changes, End, News, Policy, View
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import Attempt, Cause, Running
-from rebat.core.errors import InputError, PolicyError
+from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions
-from rebat.core.units import to_s
-from rebat.drive.growing import KINDS, larger, lengthen
-from rebat.drive.machine import Nodes
-from rebat.drive.messages import Messages
-from rebat.drive.parts import LoopMachine
+from rebat.drive.ask_state import AskState
+from rebat.drive.by_rules import ByRules
+from rebat.drive.lifecycle import Stopped, check_jobs, check_nodes
+from rebat.drive.plan_record import PlanRecorder
+from rebat.drive.registry import Registry
+from rebat.drive.transactions import Transactions
 from rebat.kernels.pool import FREE
 from rebat.models.checkpoint import Failure
-from rebat.rules.by_value import arrays_of
 from rebat.rules.predict import note_run
 from rebat.rules.waits import leave
-from rebat.session.by_rules import ByRules
-from rebat.session.ledger import AttemptRecord, Ledger
-from rebat.session.plan_record import PlanRecorder
-from rebat.session.registry import Registry
-from rebat.session.state import Lifecycle, Stopped, check_jobs, check_nodes
-from rebat.session.transactions import Transactions
-from rebat.state import tables
-from rebat.state.rows import zeros
+from rebat.state.ledger import AttemptRecord, Ledger
 
 MOST_ROUNDS = 3
 """Maximum number of plans per message that request no other plan.
@@ -88,7 +80,7 @@ CAUSES = {
 }
 
 
-class Session(Messages):
+class Session(AskState):
     """The driver that asks a policy.
 
     Parameters
@@ -99,25 +91,6 @@ class Session(Messages):
         Uptime of each node when the simulation begins, in microseconds (default: 0).
     recorder : PlanRecorder, optional
         Recorder of the plans (default: the plans are not recorded).
-
-    Attributes
-    ----------
-    records : Ledger
-        The ledger without the records of held nodes.
-    changes, news : Changes, News
-        What happened since the last plan and the last reaction.
-    out : list of Decision
-        Decisions for the next reply.
-    rows : State
-        The tables.
-    n_sent : int
-        Number of kills in the tables that were sent.
-    serial : int
-        Serial number of the attempt that enters the queue: its row plus 1.
-    by_tag : dict
-        Ids of running attempts by serial number.
-    planning : bool
-        Whether the policy is currently planning.
     """
 
     def __init__(
@@ -127,50 +100,18 @@ class Session(Messages):
         uptime_us: npt.NDArray[np.int64] | None = None,
         recorder: PlanRecorder | None = None,
     ) -> None:
-        self._uptime_us, self._recorder, self._policy = uptime_us, recorder, policy
-        self.records = Ledger()
-        self.changes, self.news = Changes(), News()
-        self.out: list[d.Decision] = []
-        self.by_tag: dict[int, str] = {}
-        self.planning = False
-        super().__init__(options or SessionOptions())
+        self._recorder, self._policy = recorder, policy
+        super().__init__(options or SessionOptions(), uptime_us)
         self._may_plan_while_killing = self.options.dialect.two_passes
 
     def _set_up(self, n_nodes: int) -> None:
         super()._set_up(n_nodes)
-        self.n_sent = self.serial = 0
-        self.records.node_events = self.node_events
-        self.machine = LoopMachine(n_nodes, tables.parts_for([n_nodes]))
-        self._lengths: tuple[int, ...] = (0, 0, 0, 0)
-        self.nodes = Nodes(n_nodes, self._uptime_us if n_nodes else None)
-        dialect = self.options.dialect
-        parameters = tables.Numbers(
-            n_nodes=n_nodes,
-            max_attempts=self.options.max_attempts,
-            two_passes=dialect.two_passes,
-            lowest_held=dialect.held == "lowest",
-            six_digits=dialect.digits == "six",
-            hold_margin=round(dialect.hold_margin_s * 1e6),
-        )
-        self.show(
-            tables.room_for(
-                zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
-                self.machine.table, tables.no_links(), arrays_of(None, 1), compiled=False,
-            )
-        )  # fmt: skip
-        self.jobs = Lifecycle(self)
         self._registry = Registry(self)
         self._transactions = Transactions(self, self._registry)
         self.by_rules = ByRules(self, self._transactions)
         self._hit: dict[str, Failure] = {}
         self._retried: list[Running] = []
         self.view = View(self, self._registry)
-
-    def show(self, room: tables.Room) -> None:
-        """Use these tables from now on."""
-        super().show(room)
-        self.rows = room.state
-        self.nodes.show(room)
 
     # ---- state
 
@@ -202,50 +143,6 @@ class Session(Messages):
         """Check the invariants that hold after every message."""
         check_jobs(self.jobs)
         check_nodes(self.jobs, self.nodes)
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Record the refusal of a proposal."""
-        if self.options.strict:
-            text = f"{refusal.subject} {refusal.reason}"
-            raise PolicyError(f"at {to_s(self.now_us)} s the policy's {text}")
-        self.note(refusal)
-
-    def note(self, refusal: Refusal) -> None:
-        """Record that an accepted proposal was cancelled. This is not an error of the policy."""
-        self.records.refusals.append((self.now_us, refusal.subject, refusal.reason))
-        self.changes.refused.append(refusal)
-        self.news.refused.append(refusal)
-
-    def reserve(self, n_events: int = 0) -> None:
-        """Enlarge the tables if there could be too little room for these events, or a proposal."""
-        n, rows = self.rows.n, self.rows
-        n.n_out = n.n_calls = 0
-        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
-        attempts = n.n_attempts + more
-        intervals = n.n_nodes_used + 2 * (self.n_nodes + more)
-        needed = more, attempts, n.n_holds + more, intervals
-        if all(map(le, needed, self._lengths)):
-            return
-        for name, length in (
-            ("attempts", attempts),
-            ("lists", attempts),
-            ("out", 2 * more + len(self.submitted) + n_events),
-            ("hold_records", needed[2]),
-            *((name, more) for name in ("kills", "stops", "waits", "calls")),
-        ):
-            lengthen(getattr(rows, name), KINDS[name], length)
-        if intervals > len(rows.nodes):
-            nodes = larger(rows.nodes, intervals, 0)
-            self.show(self.room._replace(state=rows._replace(nodes=nodes)))
-        self._lengths = (
-            min(len(rows.kills), len(rows.stops), len(rows.waits), len(rows.calls)),
-            min(len(rows.attempts), len(rows.lists)),
-            len(rows.hold_records),
-            len(self.rows.nodes),
-        )
-
-    def _make_room(self, events: Sequence[e.Event]) -> None:
-        self.reserve(len(events))
 
     # ---- events
 
