@@ -236,6 +236,7 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
     if unusable == state.down[node]:
         return
     state.down[node] = unusable
+    state.down_in[node // pool.BLOCK] += 1 if unusable else -1
     if state.owner[node] == codes.FREE:
         more = -1 if unusable else 1
         n.n_free += more
@@ -246,7 +247,6 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
 @rule
 def drain(state: Any, room: Any, node: int, drained: bool, up: bool) -> None:
     """Add (not ``up``) or remove a reason for the drain of a node, which is then drained or not."""
-    state.n.n_drained += int(drained) - int(state.drained[node])
     state.drained[node] = drained
     change_use(state, room, node, up)
 

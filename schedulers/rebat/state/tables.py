@@ -363,7 +363,6 @@ class Numbers(msgspec.Struct, gc=False):
     n_failed_now: int = 0
     may_plan: int = 0
     n_first_kills: int = 0
-    n_drained: int = 0
     next_job: int = 0
     next_line: int = 0
     job_sequence: int = 0
@@ -404,9 +403,9 @@ class State(NamedTuple):
     profiles, attempts : rows of Profile and Attempt
     nodes : int32 array, shape (l, 2)
         Intervals of the nodes of attempts, from ``nodes_at`` on.
-    owner, down, free : arrays
+    owner, down, down_in, free : arrays
         State of the nodes: the tag of the holder, whether the node is unusable (it has failed or is
-        drained), and the free nodes of each block.
+        drained), and the numbers of unusable and of free nodes of each block.
     failed, drained : bool arrays
         Why nodes are unusable.
     lists : rows of Lists
@@ -429,6 +428,7 @@ class State(NamedTuple):
     nodes: Any
     owner: Any
     down: Any
+    down_in: Any
     free: Any
     failed: Any
     drained: Any
@@ -560,6 +560,7 @@ def room_for(
         nodes=np.zeros((16 * k + 8 * n_nodes, 2), dtype=np.int32),
         owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
+        down_in=np.bincount(block_of, down).astype(np.int64),
         free=np.bincount(block_of, ~down).astype(np.int64),
         failed=down.copy(),
         drained=flags(),
