@@ -195,7 +195,10 @@ def rule(function: Function) -> Function:
 
 
 def inlined_rule(function: Function) -> Function:
-    """Declare a small rule. Compiled, it is inlined into its callers."""
+    """Declare a rule that is small, or has only one caller. Compiled, it is inlined.
+
+    Otherwise, each call would copy the addresses of all tables, which takes 0.1 microseconds.
+    """
     _RULES[function] = {"_nrt": False, "part": True, "forceinline": True}
     return function
 

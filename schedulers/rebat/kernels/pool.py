@@ -49,6 +49,8 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
         node, last = b * BLOCK, min((b + 1) * BLOCK, n)
         all_free = free[b] == last - node
         while node < last:
+            while node < last and not all_free and (owner[node] != FREE or down[node]):
+                node += 1
             end = most = min(last, node + count - n_found)
             if not all_free:
                 end = node
