@@ -12,7 +12,6 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.kernels import counts, deep, spread
 from rebat.kernels.counts import NEVER
-from rebat.policies.planning import counted
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
@@ -106,7 +105,7 @@ def test_spread_plans_equal_the_plain_ones_step_for_step(n_jobs: int) -> None:
 @given(st.lists(MOVES, max_size=60))
 def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counted, "DEEP", 0)
+        patch.setattr(deep, "DEEP", 0)
         both = Both()
         for name, *arguments in moves:
             getattr(both, name)(*arguments)
@@ -161,10 +160,10 @@ def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:
     """The plan itself chooses blocks, for the first fits of all jobs and for each later
     compression."""
     rng = np.random.default_rng(5)
-    jobs = [attempt(i, *rng.integers(1, (40, 100)).tolist()) for i in range(counted.DEEP + 300)]
+    jobs = [attempt(i, *rng.integers(1, (40, 100)).tolist()) for i in range(deep.DEEP + 300)]
 
     def starts(pays: int) -> list[list[int]]:
-        monkeypatch.setattr(counted, "DEEP", pays)
+        monkeypatch.setattr(deep, "DEEP", pays)
         plan, queue = CountedPlan(100), SortedQueue(fcfs)
         for one in jobs:
             queue.add(one)
@@ -182,4 +181,4 @@ def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:
             found.append(queue.start[: len(queue)].tolist())
         return found
 
-    assert starts(counted.DEEP) == starts(10**9)
+    assert starts(deep.DEEP) == starts(10**9)

@@ -14,10 +14,10 @@ from rebat.kernels.jit import whole_rule
 from rebat.rules.instant import (
     acknowledged,
     change_nodes,
-    decide,
     end,
     end_killed,
     go_on,
+    react,
     submit,
 )
 from rebat.rules.queue import pop, push
@@ -132,11 +132,11 @@ def run(
                 n.line_sequence = n.sequence
         # ---- decisions, and kills until there are none
         while True:
-            if n.is_deciding:
-                outcome = go_on(state, room, table, extended, recorder, now)
-            else:
+            outcome = codes.DONE
+            if not n.is_deciding:
                 n.n_out = 0
-                outcome = decide(state, room, table, extended, recorder, now)
+            if n.is_deciding or react(state, extended, now):
+                outcome = go_on(state, room, table, extended, recorder, now)
             n.is_deciding = outcome == codes.LARGER_ROOM
             if outcome != codes.DONE:
                 return outcome

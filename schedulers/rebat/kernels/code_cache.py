@@ -229,12 +229,15 @@ class _PartCompiler(Compiler):  # type: ignore[misc]
 def _without_literals(template: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that chooses the machine code for a call by the types of its arguments.
 
-    Otherwise, numba also compiles the function for each constant that it is called with, and for
-    the first values of variables. This doubles the time to compile the loop.
+    Otherwise, numba also compiles the function for each constant that it is called with, for the
+    first values of variables, and for numbers of 32 bits. This doubles the time to compile the
+    loop.
     """
 
+    def plain(kind: Any) -> Any:
+        return numba.int64 if kind == numba.int32 else numba.types.unliteral(kind)
+
     def chosen(args: Any, kws: Any) -> Any:
-        plain = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
-        return template(tuple(map(numba.types.unliteral, args)), plain)
+        return template(tuple(map(plain, args)), {name: plain(kind) for name, kind in kws.items()})
 
     return chosen

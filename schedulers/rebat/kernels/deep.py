@@ -13,7 +13,7 @@ from typing import Any
 
 from rebat.kernels import counts
 from rebat.kernels.counts import NEVER
-from rebat.kernels.jit import inner, loop, step
+from rebat.kernels.jit import inner, loop, rule, step
 from rebat.kernels.spread import (
     BLOCK,
     ENDLESS,
@@ -244,23 +244,23 @@ def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, l
             change(steps, start[i], start[i] + duration[i], -size[i], k)
 
 
-@loop
+@rule
 def reserve(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int,
-    scratch: Any, above: int,
+    scratch: Any,
 ) -> int:  # fmt: skip
-    """Do the same as `counts.place`, on blocks if there are more than ``above`` jobs."""
-    if last - first > above:
+    """Do the same as `counts.place`, on blocks if there are more than `DEEP` jobs."""
+    if last - first > DEEP:
         return place(t, f, n, size, duration, start, first, last, scratch)
     return counts.place(t, f, n, size, duration, start, first, last)
 
 
-@loop
+@rule
 def renew(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int,
-    scratch: Any, above: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Do the same as `counts.compress`, on blocks if more than ``above`` jobs wait."""
-    if queued > above and not counts.any_before(start, queued, t[0] + 1):
+    scratch: Any,
+) -> Any:  # fmt: skip
+    """Do the same as `counts.compress`, on blocks if more than `DEEP` jobs wait."""
+    if queued > DEEP and not counts.any_before(start, queued, t[0] + 1):
         return compress(t, f, n, size, duration, start, queued, opened, scratch)
     return counts.compress(t, f, n, size, duration, start, queued, opened)

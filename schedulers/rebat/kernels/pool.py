@@ -2,14 +2,13 @@
 """The holder of each node, and searches for the lowest free nodes.
 
 ``owner`` contains the tag of each node, a number that represents its holder. ``down`` is a mask of
-the nodes that are down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
+the nodes that are down. ``free`` and ``down_in`` contain the numbers of nodes that are free, and of
+nodes that are down, in each block of `BLOCK` nodes.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from rebat.kernels.jit import kernel
 
@@ -47,21 +46,21 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
     for b in range(free.shape[0]):
         if free[b] == 0:
             continue
-        first, last = b * BLOCK, min((b + 1) * BLOCK, n)
-        whole = free[b] == last - first and n_found + free[b] <= count
-        node = first
+        node, last = b * BLOCK, min((b + 1) * BLOCK, n)
+        all_free = free[b] == last - node
         while node < last:
-            if whole:
-                end = last - 1
-            elif owner[node] != FREE or down[node]:
+            while node < last and not all_free and (owner[node] != FREE or down[node]):
                 node += 1
-                continue
-            else:
+            end = most = min(last, node + count - n_found)
+            if not all_free:
                 end = node
-            k = extend(out, k, node, end)
-            n_found += end - node + 1
-            if n_found == count:
-                return k
+                while end < most and owner[end] == FREE and not down[end]:
+                    end += 1
+            if end > node:
+                k = extend(out, k, node, end - 1)
+                n_found += end - node
+                if n_found == count:
+                    return k
             node = end + 1
     return -1
 
@@ -102,30 +101,26 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 def assign(owner: Any, free: Any, intervals: Any, tag: int) -> None:
     """Assign all nodes of the intervals to ``tag``. They must be up and free."""
     for i in range(intervals.shape[0]):
-        node, last = intervals[i, 0], intervals[i, 1]
+        node, last = int(intervals[i, 0]), int(intervals[i, 1])
+        owner[node : last + 1] = tag
         while node <= last:
             b = node // BLOCK
             end = min(last + 1, (b + 1) * BLOCK)
-            owner[node:end] = tag
             free[b] -= end - node
             node = end
 
 
 @kernel
-def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
-    """Release every node of the intervals, and return how many of them are up.
-
-    ``some_down`` states whether any node of the machine is down.
-    """
+def release(owner: Any, down: Any, down_in: Any, free: Any, intervals: Any) -> int:
+    """Release every node of the intervals, and return how many of them are up."""
     freed = 0
     for i in range(intervals.shape[0]):
-        node, last = intervals[i, 0], intervals[i, 1]
-        has_down = some_down and any_set(down, node, last + 1)
+        node, last = int(intervals[i, 0]), int(intervals[i, 1])
+        owner[node : last + 1] = FREE
         while node <= last:
             b = node // BLOCK
             end = min(last + 1, (b + 1) * BLOCK)
-            owner[node:end] = FREE
-            up = end - node - (n_set(down, node, end) if has_down else 0)
+            up = end - node - (n_set(down, node, end) if down_in[b] else 0)
             free[b] += up
             freed += up
             node = end
@@ -133,16 +128,17 @@ def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -
 
 
 @kernel
-def any_set(mask: Any, first: int, end: int) -> bool:
-    """Return whether an entry from ``first`` to ``end - 1`` of ``mask`` is set.
-
-    The loop has no branch. With a branch, it is several times slower.
-    """
-    part = mask[first:end].view(np.uint8)
-    union = np.uint8(0)
-    for i in range(part.shape[0]):
-        union |= part[i]
-    return union != 0
+def n_down(down: Any, down_in: Any, intervals: Any) -> int:
+    """Return how many nodes of the intervals are down."""
+    n = 0
+    for i in range(intervals.shape[0]):
+        node, last = int(intervals[i, 0]), int(intervals[i, 1])
+        while node <= last:
+            b = node // BLOCK
+            end = min(last + 1, (b + 1) * BLOCK)
+            n += n_set(down, node, end) if down_in[b] else 0
+            node = end
+    return n
 
 
 @kernel

@@ -24,6 +24,7 @@ class NodePool:
         self.n_free = n_nodes
         self.n_down = 0
         self._free = np.bincount(np.arange(n_nodes) // BLOCK).astype(np.int64)
+        self._down_in = np.zeros_like(self._free)
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
 
     def lowest(self, count: int) -> NodeSet:
@@ -57,8 +58,7 @@ class NodePool:
 
     def release(self, nodes: NodeSet) -> None:
         """Release nodes from their tag. Nodes that are down do not become free."""
-        any_down = self.n_down > 0
-        n = pool.release(self.owner, self.down, self._free, nodes.intervals, any_down)
+        n = pool.release(self.owner, self.down, self._down_in, self._free, nodes.intervals)
         self.n_free += int(n)
 
     def fail(self, nodes: NodeSet) -> list[int]:
@@ -77,6 +77,7 @@ class NodePool:
             else:
                 tags.add(tag)
             self.down[node] = True
+            self._down_in[node // BLOCK] += 1
             self.n_down += 1
         return sorted(tags)
 
@@ -85,6 +86,7 @@ class NodePool:
         for node in nodes:
             if self.down[node]:
                 self.down[node] = False
+                self._down_in[node // BLOCK] -= 1
                 self.n_down -= 1
                 if self.owner[node] == FREE:
                     self.n_free += 1

@@ -188,7 +188,7 @@ def submit(state: Any, j: int, at: int) -> int:
     return int(a)
 
 
-@rule
+@inlined_rule
 def end(state: Any, a: int, at: int, cause: int) -> None:
     """End a running attempt that was not killed, and its job."""
     attempts = state.attempts
@@ -238,6 +238,7 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
     if unusable == state.down[node]:
         return
     state.down[node] = unusable
+    state.down_in[node // pool.BLOCK] += 1 if unusable else -1
     if state.owner[node] == codes.FREE:
         more = -1 if unusable else 1
         n.n_free += more
@@ -248,7 +249,6 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
 @rule
 def drain(state: Any, room: Any, node: int, drained: bool, up: bool) -> None:
     """Add (not ``up``) or remove a reason for the drain of a node, which is then drained or not."""
-    state.n.n_drained += int(drained) - int(state.drained[node])
     state.drained[node] = drained
     change_use(state, room, node, up)
 
@@ -326,7 +326,7 @@ def is_changed(state: Any) -> bool:
     return False
 
 
-@rule
+@inlined_rule
 def settle(state: Any, now: int) -> int:
     """Complete what happened. Return the number of attempts hit, or -1 if nothing is to decide."""
     n, attempts, hit, n_hit = state.n, state.attempts, state.hits, 0
@@ -355,9 +355,17 @@ def decide(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now:
     A driver that asks Python policies calls the same steps, with a question instead of `steal` or
     of `plan_all`.
     """
+    if react(state, extended, now):
+        return go_on(state, room, table, extended, recorder, now)
+    return codes.DONE
+
+
+@inlined_rule
+def react(state: Any, extended: Any, now: int) -> bool:
+    """React to what happened. Return whether anything is to decide."""
     n, n_hit = state.n, settle(state, now)
     if n_hit < 0:
-        return codes.DONE
+        return False
     n_before, failures = n.n_kills, n.n_failed_now != 0
     n.n_failed_now = 0
     if n_hit or n.n_stops or n.n_waits:
@@ -368,10 +376,10 @@ def decide(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now:
             if n_hit:
                 steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
-    return go_on(state, room, table, extended, recorder, now)
+    return True
 
 
-@rule
+@inlined_rule
 def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: int) -> int:
     """Plan until nothing is left to decide. LARGER_ROOM: call it again with larger arrays."""
     n = state.n
@@ -391,7 +399,7 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: 
         return codes.DONE
 
 
-@rule
+@inlined_rule
 def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
     """Plan in every partition in which something has changed."""
     n, n_parts = state.n, len(state.parts)

@@ -157,12 +157,20 @@ def enter(state: Any, a: int, now: int) -> None:
     n.n_blocked -= 1
 
 
-@rule
+@inlined_rule
 def release(state: Any, now: int) -> bool:
     """Queue the jobs whose conditions hold, and reject those whose conditions can never hold.
 
     Return whether there are any.
     """
+    if state.n.n_new_jobs or state.n.n_progressed or state.n.n_touched:
+        return examine_all(state, now)
+    return False
+
+
+@rule
+def examine_all(state: Any, now: int) -> bool:
+    """Do the same as `release`, if anything happened to the jobs with dependencies."""
     n, blocks, arrays, conditions = state.n, state.blocks, state.arrays, state.conditions
     changed, begin, n_new = False, 0, n.n_new_jobs
     while n_new or begin < n.n_progressed:

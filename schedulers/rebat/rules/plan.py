@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels import blocks, counts, deep, named, named_lists, pool, slices
+from rebat.kernels import blocks, counts, named, named_lists, pool, slices
+from rebat.kernels.deep import renew, reserve
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.by_value import place_by_value, set_values, sort_by_value
 from rebat.rules.predict import later_end, predicted
@@ -346,47 +347,23 @@ def plan(
             plan_n = counts.forget(plan_t, plan_f, plan_n, now)
             if counts.any_before(start, before, late):
                 counts.copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-                plan_n = deep.reserve(
-                    plan_t,
-                    plan_f,
-                    base_n,
-                    size,
-                    duration,
-                    start,
-                    0,
-                    before,
-                    scratch,
-                    deep.DEEP,
-                )
+                plan_n = reserve(plan_t, plan_f, base_n, size, duration, start, 0, before, scratch)
             elif n_late:
                 for i in range(n_late):
                     nodes_held, until = attempts[overdue[i, 0]].held_size, overdue[i, 1]
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -nodes_held)
             if upkeep == codes.COMPRESS:
-                plan_n, opened = deep.renew(
-                    plan_t, plan_f, plan_n, size, duration, start, before, opened,
-                    scratch, deep.DEEP,
-                )  # fmt: skip
+                plan_n, opened = renew(
+                    plan_t, plan_f, plan_n, size, duration, start, before, opened, scratch
+                )
             if before < n_queue or upkeep == codes.APPEND:
-                plan_n = deep.reserve(
-                    plan_t, plan_f, plan_n, size, duration, start, before, n_queue,
-                    scratch, deep.DEEP,
-                )  # fmt: skip
+                plan_n = reserve(
+                    plan_t, plan_f, plan_n, size, duration, start, before, n_queue, scratch
+                )
         else:
             counts.copy_profile(base_t, base_f, base_n, plan_t, plan_f)
             if depth == codes.ALL:
-                plan_n = deep.reserve(
-                    plan_t,
-                    plan_f,
-                    base_n,
-                    size,
-                    duration,
-                    start,
-                    0,
-                    n_queue,
-                    scratch,
-                    deep.DEEP,
-                )
+                plan_n = reserve(plan_t, plan_f, base_n, size, duration, start, 0, n_queue, scratch)
                 opened = now
             else:
                 plan_n = counts.backfill(

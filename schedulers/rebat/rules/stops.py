@@ -129,10 +129,8 @@ def release_of(state: Any, a: int) -> Any:
 @rule
 def lost_nodes(state: Any, a: int) -> Any:
     """Return how many nodes of an attempt are down."""
-    first, lost = state.attempts[a].nodes_at, 0
-    for k in range(first, first + state.attempts[a].n_nodes_at):
-        lost += pool.n_set(state.down, state.nodes[k, 0], state.nodes[k, 1] + 1)
-    return lost
+    first, k = state.attempts[a].nodes_at, state.attempts[a].n_nodes_at
+    return pool.n_down(state.down, state.down_in, state.nodes[first : first + k])
 
 
 @rule

@@ -46,10 +46,8 @@ def note_progress(state: Any, j: int, progress: int) -> None:
 def release_nodes(state: Any, a: int) -> None:
     """Release the nodes of an attempt, or held nodes."""
     first, k = state.attempts[a].nodes_at, state.attempts[a].n_nodes_at
-    freed = pool.release(
-        state.owner, state.down, state.free, state.nodes[first : first + k],
-        state.n.n_down + state.n.n_drained > 0,
-    )  # fmt: skip
+    nodes = state.nodes[first : first + k]
+    freed = pool.release(state.owner, state.down, state.down_in, state.free, nodes)
     state.n.n_free += freed
     state.parts[state.jobs[state.attempts[a].job].part].n_free += freed
 

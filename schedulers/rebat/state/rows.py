@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
+
+Short = Annotated[int, np.int32]
+"""A number of 32 bits in structured arrays: a row, a number of nodes or attempts, or a code."""
 
 
 @cache
 def dtype_of(kind: Any) -> Any:
     """Return the type of such rows in a structured array."""
-    return np.dtype([(name, np.int64) for name in kind.__struct_fields__])
+    kinds = get_type_hints(kind, include_extras=True)
+    types = {int: np.int64, Short: np.int32}
+    return np.dtype([(name, types[kinds[name]]) for name in kind.__struct_fields__], align=True)
 
 
 def zeros(kind: Any, *shape: int) -> Any:

@@ -16,7 +16,7 @@ from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
 from rebat.models.formula import COLUMNS
 from rebat.state import codes
-from rebat.state.rows import array_of, dtype_of, new_rows, rows_of, zeros
+from rebat.state.rows import Short, array_of, dtype_of, new_rows, rows_of, zeros
 
 SPARE, POINTS, SLICES = 256, 16384, 1024
 """Initial numbers of spare rows of attempts, of points of a plan, and of slices of a named plan."""
@@ -31,13 +31,10 @@ class Attempt(msgspec.Struct, gc=False):
     ``number`` is `HOLD` for held nodes. ``predicted`` is the predicted run time, ``ended_before``
     the attempt of the same user that ended before (its number plus 1), ``place`` the place among
     the running attempts. Fields that begin with ``own``: the checkpoints, if the numbers of
-    resubmissions are rounded. The last fields are those of held nodes: the record, the nodes that
-    the plan knows, the number of nodes, and how often nodes were chosen.
+    resubmissions are rounded. Fields of held nodes: ``record``, ``planned_at`` and ``n_planned_at``
+    (the nodes that the plan knows), ``size_of_hold``, and ``lives`` (how often nodes were chosen).
     """
 
-    job: int = 0
-    number: int = 0
-    priority: int = 0
     queued: int = 0
     wall: int = 0
     delay: int = 0
@@ -45,26 +42,29 @@ class Attempt(msgspec.Struct, gc=False):
     recovery: int = 0
     start: int = 0
     end: int = 0
-    cause: int = 0
     useful: int = 0
     nodes_at: int = 0
-    n_nodes_at: int = 0
     held_until: int = 0
-    thief: int = 0
-    held_size: int = 0
     held_key: int = 0
-    failure: int = 0
     predicted: int = 0
-    ended_before: int = 0
-    place: int = 0
     own_period: int = 0
     own_cost: int = 0
     own_restart: int = 0
-    record: int = 0
     planned_at: int = 0
-    n_planned_at: int = 0
-    size_of_hold: int = 0
-    lives: int = 0
+    job: Short = 0
+    number: Short = 0
+    priority: Short = 0
+    cause: Short = 0
+    n_nodes_at: Short = 0
+    thief: Short = 0
+    held_size: Short = 0
+    failure: Short = 0
+    ended_before: Short = 0
+    place: Short = 0
+    record: Short = 0
+    n_planned_at: Short = 0
+    size_of_hold: Short = 0
+    lives: Short = 0
 
 
 class Job(msgspec.Struct, gc=False):
@@ -204,20 +204,20 @@ class Lists(msgspec.Struct, gc=False):
     of user i that ended last (its number plus 1).
     """
 
-    record: int = 0
-    entered: int = 0
-    left: int = 0
-    new_hold: int = 0
-    running: int = 0
-    spared: int = 0
-    held_hit: int = 0
     hit_at: int = 0
-    free_at_hit: int = 0
-    given_up: int = 0
     steal_at: int = 0
     off_at: int = 0
-    off_why: int = 0
-    ended_last: int = 0
+    record: Short = 0
+    entered: Short = 0
+    left: Short = 0
+    new_hold: Short = 0
+    running: Short = 0
+    spared: Short = 0
+    held_hit: Short = 0
+    free_at_hit: Short = 0
+    given_up: Short = 0
+    off_why: Short = 0
+    ended_last: Short = 0
 
 
 class HoldRecord(msgspec.Struct, gc=False):
@@ -364,7 +364,6 @@ class Numbers(msgspec.Struct, gc=False):
     n_failed_now: int = 0
     may_plan: int = 0
     n_first_kills: int = 0
-    n_drained: int = 0
     next_job: int = 0
     next_line: int = 0
     job_sequence: int = 0
@@ -405,9 +404,9 @@ class State(NamedTuple):
     profiles, attempts : rows of Profile and Attempt
     nodes : int32 array, shape (l, 2)
         Intervals of the nodes of attempts, from ``nodes_at`` on.
-    owner, down, free : arrays
+    owner, down, down_in, free : arrays
         State of the nodes: the tag of the holder, whether the node is unusable (it has failed or is
-        drained), and the free nodes of each block.
+        drained), and the numbers of unusable and of free nodes of each block.
     failed, drained : bool arrays
         Why nodes are unusable.
     lists : rows of Lists
@@ -430,6 +429,7 @@ class State(NamedTuple):
     nodes: Any
     owner: Any
     down: Any
+    down_in: Any
     free: Any
     failed: Any
     drained: Any
@@ -561,6 +561,7 @@ def room_for(
         nodes=np.zeros((16 * k + 8 * n_nodes, 2), dtype=np.int32),
         owner=np.full(n_nodes, codes.FREE, dtype=np.int32),
         down=down,
+        down_in=np.bincount(block_of, down).astype(np.int64),
         free=np.bincount(block_of, ~down).astype(np.int64),
         failed=down.copy(),
         drained=flags(),

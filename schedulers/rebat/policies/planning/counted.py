@@ -16,7 +16,6 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, deep
-from rebat.kernels.deep import DEEP
 from rebat.kernels.spread import scratch_needed
 from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
 
@@ -209,7 +208,6 @@ class CountedPlan(PlanBook[int]):
             first,
             last,
             self._scratch(),
-            DEEP,
         )
 
     def _scratch(self) -> Steps:
@@ -239,7 +237,6 @@ class CountedPlan(PlanBook[int]):
             last,
             self._opened_us,
             self._scratch(),
-            DEEP,
         )
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
