@@ -120,7 +120,7 @@ class Known:
         self.causes = events.causes
 
     def job_id(self, j: int) -> str:
-        return f"w0!{self.ids[int(self.order[j])]}"
+        return self._jobs.job_id(j)
 
     def blocking(self, block: int) -> str:
         return self.ids[int(self.order[block])]
@@ -150,14 +150,17 @@ def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
 
 
 def outcome_of(
-    source: Known,
+    jobs: Submissions,
     events: Events,
+    machine: LoopMachine,
+    places: Ints | None,
     room: tables.Room,
     plans: PlanRecord | None,
     on_progress: OnProgress | None,
 ) -> Outcome:
     """Return the records of a run of the embedded driver."""
-    rows, n = Rows(source, room), room.state.n
+    source, n = Known(jobs, events, machine, places), room.state.n
+    rows = Rows(source, room)
     ledger = ledger_of(source, rows, room)
     ledger.node_events = events.happened(None if events.are_file else n.n_lines)
     if on_progress and len(rows.records):

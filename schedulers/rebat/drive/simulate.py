@@ -31,7 +31,7 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
-from rebat.drive.outcome import Known, Outcome, outcome_of
+from rebat.drive.outcome import Outcome, outcome_of
 from rebat.drive.parts import Uncovered, machine_of, partitions_of
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
@@ -256,9 +256,8 @@ def simulate(
         table, profiles, parameters, n_failures, machine.table, jobs.links, formula, compiled
     )
     plan = tables.table_for(parameters)
-    source = Known(jobs, events, machine, places)
     record = PlanRecorder() if explain else None
-    recorder = RuleRecorder(record, machine, source.job_id) if record else None
+    recorder = RuleRecorder(record, machine, jobs.job_id) if record else None
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -278,7 +277,8 @@ def simulate(
         if plan is not None:
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
-    return outcome_of(source, events, room, record.result() if record else None, on_progress)
+    plans = record.result() if record else None
+    return outcome_of(jobs, events, machine, places, room, plans, on_progress)
 
 
 def check_numbers(table: Any, parameters: tables.Numbers) -> None:
@@ -417,6 +417,10 @@ class Submissions:
         table["user"] = np.array(users, dtype=np.int64)[jobs.extra_codes[order]]
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
+
+    def job_id(self, j: int) -> str:
+        """Return the complete id of a job."""
+        return f"w0!{self.ids[int(self.order[j])]}"
 
     @staticmethod
     def pattern(c: Checkpointing | None) -> tuple[int, ...]:
