@@ -81,10 +81,8 @@ class Source(Protocol):
     workloads: dict[Any, int]
     kinds: list[Checkpointing | None]
     kind_of: Ints
+    causes: list[str]
     machine: LoopMachine
-
-    @property
-    def causes(self) -> list[str]: ...
 
     def job_id(self, j: int) -> str:
         """Return the complete id of a job."""

@@ -258,9 +258,8 @@ def simulate(
         table, profiles, parameters, n_failures, machine.table, jobs.links, formula, compiled
     )
     plan = tables.table_for(parameters)
-    source = Known(jobs, events, machine, places)
     record = PlanRecorder() if explain else None
-    recorder = RuleRecorder(record, machine, source.job_id) if record else None
+    recorder = RuleRecorder(record, machine, jobs.job_id) if record else None
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -280,7 +279,9 @@ def simulate(
         if plan is not None:
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
-    return outcome_of(source, events, room, record.result() if record else None, on_progress)
+    plans = record.result() if record else None
+    source = Known(jobs, events, machine, places)
+    return outcome_of(source, events, room, plans, on_progress)
 
 
 def check_numbers(table: Any, parameters: tables.Numbers) -> None:
@@ -420,6 +421,10 @@ class Submissions:
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
 
+    def job_id(self, j: int) -> str:
+        """Return the complete id of a job."""
+        return f"w0!{self.ids[int(self.order[j])]}"
+
     @staticmethod
     def pattern(c: Checkpointing | None) -> tuple[int, ...]:
         """Return the columns of a profile that its checkpoints determine."""
@@ -485,16 +490,13 @@ class Known:
     def __init__(
         self, jobs: Submissions, events: Events, machine: LoopMachine, places: Ints | None
     ) -> None:
-        self._jobs, self._events, self._places, self.machine = jobs, events, places, machine
+        self._jobs, self._places, self.machine = jobs, places, machine
         self.ids, self.order, self.table = jobs.ids, jobs.order, jobs.table
         self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
-
-    @property
-    def causes(self) -> list[str]:  # known after the run
-        return self._events.causes
+        self.causes = events.causes  # only after the run
 
     def job_id(self, j: int) -> str:
-        return f"w0!{self.ids[int(self.order[j])]}"
+        return self._jobs.job_id(j)
 
     def blocking(self, block: int) -> str:
         return self.ids[int(self.order[block])]
