@@ -140,8 +140,6 @@ def run(
             n.is_deciding = outcome == codes.LARGER_ROOM
             if outcome != codes.DONE:
                 return outcome
-            if n.unclear:  # the order of ended jobs is not that of the records
-                return codes.REFERENCE
             for i in range(n.n_out):
                 if state.out[i].kind == codes.START:
                     a = state.out[i].subject

@@ -139,14 +139,40 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
     return ledger
 
 
+def in_order_of_kills(room: tables.Room) -> Ints | None:
+    """Return the attempts in the order in which the simulator ends them, or None if it is theirs.
+
+    A kill is recorded when it is acknowledged. The simulator kills when it receives the decision,
+    and rejects the jobs of later decisions after that.
+    """
+    lists, n = room.state.lists, room.state.n.n_records
+    records, n_before = lists["record"][:n], lists["n_before"][:n].tolist()
+    if not any(n_before):
+        return None
+    order: list[int] = []
+    waiting: list[tuple[int, int]] = []
+    n_kills = 0
+    for i in range(n):
+        while waiting and waiting[0][0] <= n_kills:
+            order.append(waiting.pop(0)[1])
+        if n_before[i]:
+            n_kills = n_kills if waiting else 0
+            waiting.append((n_before[i], i))
+        else:
+            order.append(i)
+            n_kills += 1
+    sorted_records: Ints = records[[*order, *(i for _, i in waiting)]]
+    return sorted_records
+
+
 class Rows:
     """The attempts of a run in the order of their records, as columns."""
 
-    def __init__(self, source: Source, room: tables.Room) -> None:
+    def __init__(self, source: Source, room: tables.Room, records: Ints | None = None) -> None:
         n = room.state.n
         self._source = source
         self._table, self._rounded = room.state.attempts, n.six_digits
-        self.records = room.state.lists["record"][: n.n_records]
+        self.records = room.state.lists["record"][: n.n_records] if records is None else records
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
         self._walltime_us = self.column("wall")

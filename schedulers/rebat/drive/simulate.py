@@ -32,7 +32,14 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
-from rebat.drive.outcome import Outcome, Rows, coded, ledger_of, states_of
+from rebat.drive.outcome import (
+    Outcome,
+    Rows,
+    coded,
+    in_order_of_kills,
+    ledger_of,
+    states_of,
+)
 from rebat.drive.parts import LoopMachine, Uncovered, machine_of, partitions_of
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.plans import RuleRecorder
@@ -226,7 +233,7 @@ def simulate(
     Raises
     ------
     Uncovered
-        If only messages can show the order of records, or the error of the run.
+        If the rules do not cover the run, or if it ends with an error: the engine reports it.
     """
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
@@ -270,7 +277,7 @@ def simulate(
         if outcome == codes.DONE:
             break
         if outcome == codes.REFERENCE:
-            raise Uncovered("a run whose order of records only messages show")
+            raise Uncovered("a run that ends with an error")
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
@@ -532,4 +539,6 @@ def outcome_of(
     ledger.node_events = events.happened(None if events.are_file else n.n_lines)
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
-    return Outcome(ledger, rows.ended(), plans)
+    records = in_order_of_kills(room)
+    ended = rows if records is None else Rows(source, room, records)
+    return Outcome(ledger, ended.ended(), plans)

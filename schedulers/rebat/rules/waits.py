@@ -70,14 +70,10 @@ def leave(state: Any, a: int, now: int, cause: int, useful: int) -> None:
 
 @inlined_rule
 def reject(state: Any, a: int, cause: int) -> None:
-    """Record that a queued or blocked attempt never runs.
-
-    If kills are pending, the simulator's order of ended jobs is not that of the records.
-    """
-    if state.n.n_kills:
-        state.n.unclear = 1
+    """Record that a queued or blocked attempt never runs."""
     state.attempts[a].cause = cause
     state.lists[state.n.n_records].record = a
+    state.lists[state.n.n_records].n_before = state.n.n_kills  # the simulator kills these first
     state.n.n_records += 1
     state.n.unfinished -= 1
     emit(state, codes.REJECT, a, cause)
@@ -499,9 +495,6 @@ def shrink(state: Any, i: int, now: int) -> None:
     span = written_us(planned_end(state.attempts, h) - now, parameters)
     k = pool.lowest_free(state.owner, state.down, state.free, size, state.nodes[at:])
     until = now + written_us(stops[s].due - now, parameters)
-    if k < 0 or span <= 0 or until <= now:
-        n.unclear = 2
-        return
     n.n_nodes_used += k
     waits[i].hold = hold(state, state.attempts[h].job, at, k, size, span, now)
     stops[s].at = waits[i].until = until

@@ -201,7 +201,8 @@ class Lists(msgspec.Struct, gc=False):
     new holds since the last plan; running attempts; attempts that victim rules spare, or held sets
     that are hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free
     nodes then; jobs given up; times of steals; times and reasons of cancelled steals; the attempt
-    of user i that ended last (its number plus 1).
+    of user i that ended last (its number plus 1). ``n_before`` belongs to ``record``: the number of
+    kills that are sent before a rejected job, and recorded after it.
     """
 
     hit_at: int = 0
@@ -218,6 +219,7 @@ class Lists(msgspec.Struct, gc=False):
     given_up: Short = 0
     off_why: Short = 0
     ended_last: Short = 0
+    n_before: Short = 0
 
 
 class HoldRecord(msgspec.Struct, gc=False):
@@ -350,7 +352,6 @@ class Numbers(msgspec.Struct, gc=False):
     n_calls: int = 0
     last_call: int = 0
     n_held_hit: int = 0
-    unclear: int = 0
     n_changed: int = 0
     sequence: int = 0
     key: int = 0
