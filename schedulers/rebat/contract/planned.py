@@ -51,19 +51,6 @@ class PlannedStarts(msgspec.Struct):
     behind: Ints = msgspec.field(default_factory=lambda: _NOBODY)
     placeless: Flags = msgspec.field(default_factory=lambda: _NOWHERE)
 
-    @classmethod
-    def of_parts(cls, tables: Sequence[PlannedStarts]) -> PlannedStarts:
-        """Return the planned starts of all partitions.
-
-        An attempt that waits although enough nodes are free has no place in its partition.
-        """
-        names = "serials", "sizes", "durations_us", "starts_us"
-        joined = cls(
-            *(np.concatenate([getattr(table, name) for table in tables]) for name in names)
-        )
-        joined.placeless = np.ones(len(joined.serials), dtype=np.bool_)
-        return joined
-
     def describes(self, view: View) -> bool:
         """Return whether the arrays have consistent lengths, and describe attempts of the view.
 
@@ -101,3 +88,15 @@ class PlannedStarts(msgspec.Struct):
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
         serials, sizes, durations_us, given_us = (np.ascontiguousarray(row) for row in table.T)
         return cls(serials, sizes, durations_us, given_us)
+
+
+def joined(tables: Sequence[PlannedStarts]) -> PlannedStarts:
+    """Return the planned starts of all partitions.
+
+    An attempt that waits although enough nodes are free has no place in its partition.
+    """
+    names = "serials", "sizes", "durations_us", "starts_us"
+    columns = (np.concatenate([getattr(table, name) for table in tables]) for name in names)
+    starts = PlannedStarts(*columns)
+    starts.placeless = np.ones(len(starts.serials), dtype=np.bool_)
+    return starts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rebat.contract import PlannedStarts
-from rebat.contract.planned import NO_START
+from rebat.contract.planned import NO_START, joined
 from rebat.core.attempts import hold_id, resubmission_id
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import NONE, PlanRecorder, bits_of
@@ -114,7 +114,7 @@ class RuleRecorder:
         planned = [
             self._planned.get(p) or planned_starts(room, p, []) for p in range(len(state.parts))
         ]
-        starts = PlannedStarts.of_parts(planned) if self._machine.partitions else planned[0]
+        starts = joined(planned) if self._machine.partitions else planned[0]
         if state.n.fifo:  # each attempt waits for the first
             starts.behind = np.full(len(starts.serials), NONE)
             starts.behind[1:] = starts.serials[:1]

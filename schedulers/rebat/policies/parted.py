@@ -27,6 +27,7 @@ from rebat.contract import (
     Undrain,
     View,
 )
+from rebat.contract.planned import joined
 from rebat.contract.view import PartView
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
@@ -252,7 +253,7 @@ class Parted(Planning):
         """Return the planned starts of all partitions that have a plan."""
         planned = [planning.planned(part.view) for part, planning in self._plannings]
         tables = [table for table in planned if table is not None]
-        return PlannedStarts.of_parts(tables) if tables else None
+        return joined(tables) if tables else None
 
     def reasons(self, view: View) -> Mapping[str, str]:
         """Return the reasons of all plannings."""
