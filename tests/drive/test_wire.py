@@ -7,17 +7,21 @@ import pytest
 
 from rebat.core import events as e
 from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
 from rebat.drive.ask import Session
 from rebat.drive.drivers import driver_for
 from rebat.drive.invariants import BrokenInvariant
 from rebat.drive.simulate import Events
 from rebat.drive.wire import Wire
 from rebat.engine.engine import EngineOptions
+from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
+from rebat.state import tables
 from tests.drive.test_both_ways import agreement
 from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same
 from tests.support.recordings import OUR_RECORDINGS, folder_of, replay
+from tests.support.scenarios import machine
 
 
 def test_random_conversations_are_equal() -> None:
@@ -117,3 +121,13 @@ def test_an_impossible_state_is_an_error(change) -> None:
     change(wire)
     with pytest.raises(BrokenInvariant):
         wire.validate()
+
+
+@pytest.mark.parametrize("how", ["interpreted", "asked"])
+def test_a_failure_can_hit_more_attempts_than_tables_have_rows(how: str) -> None:
+    n = tables.SMALL_PLAIN + 50
+    everything = NodeSet.from_intervals([(0, n - 1)])
+    events = [MachineEvent(to_us(at), at > 10, everything) for at in (10, 20)]
+    workload = machine(n, *[(1, 50)] * n)
+    result = simulate(workload, preset("baseline"), machine_events=events, how=how)
+    assert sum(result.ledger.interrupted.values()) == n

@@ -26,6 +26,9 @@ from rebat.state import tables
 from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
 
+WITH_ATTEMPTS = "hits", "kills", "stops", "waits", "calls"
+"""Tables with at most a row per running attempt, and another for what a proposal adds."""
+
 
 class AskState(Messages):
     """The state that all parts of a session share.
@@ -123,14 +126,14 @@ class AskState(Messages):
             ("lists", attempts),
             ("out", 2 * more + len(self.submitted) + n_events),
             ("hold_records", needed[2]),
-            *((name, more) for name in ("kills", "stops", "waits", "calls")),
+            *((name, more) for name in WITH_ATTEMPTS),
         ):
             lengthen(getattr(rows, name), KINDS[name], length)
         if intervals > len(rows.nodes):
             nodes = larger(rows.nodes, intervals, 0)
             self.show(self.room._replace(state=rows._replace(nodes=nodes)))
         self._lengths = (
-            min(len(rows.kills), len(rows.stops), len(rows.waits), len(rows.calls)),
+            min(len(getattr(rows, name)) for name in WITH_ATTEMPTS),
             min(len(rows.attempts), len(rows.lists)),
             len(rows.hold_records),
             len(self.rows.nodes),
