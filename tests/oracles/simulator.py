@@ -498,6 +498,8 @@ class Simulation:
         for wait in early:
             over.remove(wait)
             self.hold_ends(wait)
+        if two and due and kills:
+            self.doubts.add("a stop is due at the time of a failure")
         self.unblock_all()
         if any(w.why == "ended" for w in over) or (two and (kills or any(w.why for w in over))):
             self.plan()

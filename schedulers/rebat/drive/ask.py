@@ -321,8 +321,10 @@ class Session(AskState):
         self._transactions.release()
         while True:
             self._react()
+            self._transactions.release()
             self._plan()
             if self._transactions.second_pass():
+                self._transactions.release()
                 self._plan()
             if not self._transactions.release():  # starts and rejections of jobs release others
                 return

@@ -384,6 +384,7 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: 
     """Plan until nothing is left to decide. LARGER_ROOM: call it again with larger arrays."""
     n = state.n
     while True:
+        release(state, now)  # a wait that ended can give up its job, on which others depend
         if is_changed(state) and (n.n_kills == 0 or n.may_plan):
             if not plan_fits(state, room, table, 0):
                 return codes.LARGER_ROOM
