@@ -37,6 +37,14 @@ def is_held(attempts: Any, a: int, key: int) -> bool:
 
 
 @inlined_rule
+def end_at(state: Any, holds: Any, n_holds: int, a: int, until: int) -> int:
+    """Set the planned end of an attempt. Return the new number of entries of the heap."""
+    state.n.key += 1
+    state.attempts[a].held_until, state.attempts[a].held_key = until, state.n.key
+    return push(holds, n_holds, until, state.n.key, a)
+
+
+@inlined_rule
 def nodes_in_plan(attempts: Any, a: int) -> Any:
     """Return where the nodes that the plan knows begin, and the number of their intervals."""
     if attempts[a].number == codes.HOLD:
@@ -170,9 +178,7 @@ def plan(
             else:
                 nodes_held = attempts[a].held_size
                 base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
-            n.key += 1
-            attempts[a].held_until, attempts[a].held_key = until, n.key
-            n_holds = push(holds, n_holds, until, n.key, a)
+            n_holds = end_at(state, holds, n_holds, a, until)
             upkeep = max(upkeep, parameters.on_priority)
         if failures:
             if table is not None:
@@ -324,9 +330,7 @@ def plan(
             else:
                 nodes_held = attempts[a].held_size
                 base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
-            n.key += 1
-            attempts[a].held_until, attempts[a].held_key = until, n.key
-            n_holds = push(holds, n_holds, until, n.key, a)
+            n_holds = end_at(state, holds, n_holds, a, until)
     if fifo:
         pass
     elif table is not None:
