@@ -208,7 +208,6 @@ class Session(AskState):
             self._retried.append(running)
             return
         self._record(running, event, cause, worked_us)
-        self._registry.note_run(running, event.at_us)
         note_run(self.rows, running.attempt.serial - 1, event.at_us)
         self._transactions.over(running.attempt, cause == Cause.COMPLETED)
 

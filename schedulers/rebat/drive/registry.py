@@ -7,7 +7,6 @@ work is scaled.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +94,6 @@ class Registry:
         self.work: dict[str, Work] = {}
         self.failures: dict[str, Failure] = {}
         self.has_light = False
-        self._runs_us: dict[str, list[tuple[int, int, int]]] = {}
 
     # ---- submissions, checks and costs
 
@@ -216,23 +214,18 @@ class Registry:
 
     # ---- run times
 
-    def note_run(self, running: Running, end_us: int) -> None:
-        """Record the run time of a job that ended without being stopped, for its user.
-
-        Only two jobs that ended before the last end, and all jobs of the last end, are recorded.
-        Jobs that end at the same time are ordered by serial, because messages have no fixed order.
-        """
-        if user := self.submissions[running.attempt.job_id].traits.user:
-            runs_us = self._runs_us.setdefault(user, [])
-            insort(runs_us, (end_us, running.attempt.serial, end_us - running.start_us))
-            n_before = bisect_left(runs_us, (runs_us[-1][0],))
-            del runs_us[: max(0, n_before - 2)]
-
     def recent_runs_us(self, attempt: Attempt) -> list[int]:
         """Return the run times (us) of the last two jobs of a user (see `View.recent_runs_us`)."""
-        runs_us = self._runs_us.get(self.submissions[attempt.job_id].traits.user, [])
-        n_before = bisect_left(runs_us, (attempt.queued_us,))
-        return [run_us for _, _, run_us in runs_us[max(0, n_before - 2) : n_before]]
+        rows = self._session.rows
+        runs_us: list[int] = []
+        user = rows.jobs[rows.attempts[attempt.serial - 1].job].user
+        a = rows.lists[user].ended_last - 1 if user else -1
+        while a >= 0 and len(runs_us) < 2:
+            row = rows.attempts[a]
+            if row.end < attempt.queued_us:
+                runs_us.append(row.end - row.start)
+            a = row.ended_before - 1
+        return runs_us[::-1]
 
     def true_run_us(self, attempt_id: str) -> int:
         """Return the run time (us) of an attempt without failures, or raise InputError."""
