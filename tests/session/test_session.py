@@ -429,10 +429,10 @@ def test_a_reaction_learns_what_became_of_its_proposals() -> None:
             "is queued and running",
         ),
         (
-            lambda session: session.rows.owner.put(0, -1),
+            lambda session: session.state.owner.put(0, -1),
             "node 0 has the wrong tag -1",
         ),
-        (lambda session: session.rows.failed.put(1, True), "nodes are free, not"),
+        (lambda session: session.state.failed.put(1, True), "nodes are free, not"),
     ],
 )
 def test_a_session_that_cannot_be_is_seen(damage, expected: str) -> None:

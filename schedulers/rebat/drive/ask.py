@@ -156,11 +156,11 @@ class Session(AskState):
     def _on_submit(self, event: e.JobSubmitted) -> None:
         job, content = self._new_job(event)
         attempt = self._registry.original(job, event, content)
-        traits, n_blocked = self._registry.submissions[event.job_id].traits, self.rows.n.n_blocked
+        traits, n_blocked = self._registry.submissions[event.job_id].traits, self.state.n.n_blocked
         self._add_job(event, attempt, traits)
         self._submit(event, traits)
         self._transactions.fill(attempt)
-        if self.rows.n.n_blocked > n_blocked:
+        if self.state.n.n_blocked > n_blocked:
             self.jobs.block(attempt)
             return
         self.jobs.enqueue(attempt)
@@ -174,7 +174,7 @@ class Session(AskState):
         running = self.jobs.end(event.job_id)
         if running is None:
             raise InputError("completed, but was not started", f"job {event.job_id}")
-        leave(self.rows, running.attempt.serial - 1, event.at_us, 0, 0)
+        leave(self.state, running.attempt.serial - 1, event.at_us, 0, 0)
         self._transactions.vacated(event.job_id)
         del self.by_tag[running.attempt.serial]
         stopping = self.jobs.stopping.get(event.job_id) if self.jobs.n_stopping else None
@@ -208,7 +208,7 @@ class Session(AskState):
             self._retried.append(running)
             return
         self._record(running, event, cause, worked_us)
-        note_run(self.rows, running.attempt.serial - 1, event.at_us)
+        note_run(self.state, running.attempt.serial - 1, event.at_us)
         self._transactions.over(running.attempt, cause == Cause.COMPLETED)
 
     def _record(
@@ -239,7 +239,7 @@ class Session(AskState):
         )
         self.records.add(record, stopping.remaining if stopping else None)
         if stopping and cause == Cause.NODE_FAILURE:
-            self.rows.jobs[self.rows.attempts[running.attempt.serial - 1].job].interruptions += 1
+            self.state.jobs[self.state.attempts[running.attempt.serial - 1].job].interruptions += 1
 
     def _retry(self, running: Running) -> None:
         """Requeue a job with all its work after an error that was detected at its end.
@@ -263,7 +263,7 @@ class Session(AskState):
         nodes = event.nodes
         tags = sorted({*self.nodes.tags(nodes).tolist()} - {FREE})
         super()._change_nodes(event, numbers, cause)
-        self.rows.n.n_hit = 0  # the session reports failures itself
+        self.state.n.n_hit = 0  # the session reports failures itself
         if isinstance(event, e.NodesRejuvenated):
             self.nodes.up_since_us[nodes.ids] = event.at_us
             self.news.rejuvenated.extend(nodes)

@@ -41,8 +41,6 @@ class AskState(Messages):
         What happened since the last plan and the last reaction.
     out : list of Decision
         Decisions for the next reply.
-    rows : State
-        The tables.
     n_sent : int
         Number of kills in the tables that were sent.
     serial : int
@@ -95,7 +93,6 @@ class AskState(Messages):
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
         super().show(room)
-        self.rows = room.state
         self.nodes.show(room)
 
     def refuse(self, refusal: Refusal) -> None:
@@ -113,7 +110,7 @@ class AskState(Messages):
 
     def reserve(self, n_events: int = 0) -> None:
         """Enlarge the tables if there could be too little room for these events, or a proposal."""
-        n, rows = self.rows.n, self.rows
+        n, rows = self.state.n, self.state
         n.n_out = n.n_calls = 0
         more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
         attempts = n.n_attempts + more
@@ -136,7 +133,7 @@ class AskState(Messages):
             min(len(getattr(rows, name)) for name in WITH_ATTEMPTS),
             min(len(rows.attempts), len(rows.lists)),
             len(rows.hold_records),
-            len(self.rows.nodes),
+            len(self.state.nodes),
         )
 
     def _make_room(self, events: Sequence[e.Event]) -> None:

@@ -41,15 +41,15 @@ class ByRules:
 
     def _begin(self, point: Point) -> None:
         """Set the parameters of the plan before the first plan."""
-        state, room, self._point = self._session, self._session.room, point
-        numbers = parameters_of(point, state.n_nodes, state.options.max_attempts)
+        session, room, self._point = self._session, self._session.room, point
+        numbers = parameters_of(point, session.n_nodes, session.options.max_attempts)
         for name in PLANNING:
-            setattr(state.rows.n, name, getattr(numbers, name))
+            setattr(session.state.n, name, getattr(numbers, name))
         self._table = table_for(numbers)
         if point.common.formula:
-            operations, arguments = arrays_of(point.common.formula, state.n_nodes)
+            operations, arguments = arrays_of(point.common.formula, session.n_nodes)
             n = room.queue.shape[1]
-            state.show(
+            session.show(
                 room._replace(
                     operations=operations, arguments=arguments, value=np.zeros((1, n)),
                     table=np.zeros((n, len(COLUMNS))),
@@ -58,13 +58,13 @@ class ByRules:
 
     def plan(self, point: Point, changes: Changes) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
-        state = self._session
+        session = self._session
         if self._point is None:
             self._begin(point)
-        rows, jobs, lists = state.rows, state.jobs, state.rows.lists
+        rows, jobs, lists = session.state, session.jobs, session.state.lists
         n, part = rows.n, rows.parts[0]
         for job_id in changes.withdrawn:
-            withdraw(rows, state.room, 0, rows.attempts[state.row_of[job_id]].job)
+            withdraw(rows, session.room, 0, rows.attempts[session.row_of[job_id]].job)
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
         for attempt in (*changes.arrived, *changes.resubmitted):
             lists[n.n_entered].entered = self._row(attempt)
@@ -75,40 +75,40 @@ class ByRules:
         for running in (*changes.moved, *changes.held):
             lists[n.n_new_holds].new_hold = running.attempt.serial - 1
             n.n_new_holds += 1
-        if not plan_fits(rows, state.room, self._table, 0):
-            state.show(with_plans(state.room, 0))
-            self._table = with_spaces(state.room, self._table, 0)
-            rows = state.rows
+        if not plan_fits(rows, session.room, self._table, 0):
+            session.show(with_plans(session.room, 0))
+            self._table = with_spaces(session.room, self._table, 0)
+            rows = session.state
         outcome = plan(
-            rows, state.room, self._table, 0, changes.failures > 0, changes.repairs > 0,
-            state.now_us,
+            rows, session.room, self._table, 0, changes.failures > 0, changes.repairs > 0,
+            session.now_us,
         )  # fmt: skip
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         n.n_entered = n.n_left = n.n_new_holds = 0
         self._begun = [row.subject for row in rows.out[: n.n_out] if row.kind == codes.START]
         for row in rows.out[: n.n_out]:
-            attempt = jobs.queue[state.names[row.subject]]
+            attempt = jobs.queue[session.names[row.subject]]
             if row.kind == codes.REJECT:
                 reason = self._why_never(attempt, row.subject)
                 self._transactions.never_runs(attempt, reason)
                 continue
-            nodes = state.nodes_at(rows.attempts[row.subject])
+            nodes = session.nodes_at(rows.attempts[row.subject])
             running = self._transactions.started(attempt, nodes)
-            state.changes.started.append(running)
-            state.news.started.append(running)
+            session.changes.started.append(running)
+            session.news.started.append(running)
         n.n_out = 0
 
     def _row(self, attempt: Attempt) -> int:
         """Return the row of an attempt that enters the queue."""
         a = attempt.serial - 1
-        if self._session.rows.n.predict == codes.ACTUAL:
+        if self._session.state.n.predict == codes.ACTUAL:
             registry = self._transactions.registry
-            self._session.rows.attempts[a].delay = registry.true_run_us(attempt.id)
+            self._session.state.attempts[a].delay = registry.true_run_us(attempt.id)
         return a
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
         """Return why an attempt was rejected."""
-        if self._session.rows.attempts[a].cause == codes.NO_WALLTIME:
+        if self._session.state.attempts[a].cause == codes.NO_WALLTIME:
             return "has no walltime"
         most = self._session.n_nodes
         return f"requires {counted(attempt.n_nodes, 'node')}, but the maximum is {most}"

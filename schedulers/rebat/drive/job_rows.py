@@ -25,10 +25,10 @@ class JobRows:
 
     def fill(self, attempt: Attempt) -> None:
         """Write the numbers of an attempt to its row."""
-        row = self.session.rows.attempts[attempt.serial - 1]
+        row = self.session.state.attempts[attempt.serial - 1]
         row.number, row.priority, row.wall = attempt.number, attempt.priority, attempt.walltime_us
         row.queued = attempt.queued_us
-        self.session.rows.jobs[row.job].size = attempt.n_nodes
+        self.session.state.jobs[row.job].size = attempt.n_nodes
         self._attempt_of[row.job] = attempt.serial - 1
         profile = self.registry.work[attempt.id].profile
         self.session.name(attempt.serial - 1, attempt.id, profile)
@@ -43,21 +43,23 @@ class JobRows:
 
         Return whether there are any.
         """
-        state, rows, n = self.session, self.session.rows, self.session.rows.n
+        session, rows, n = self.session, self.session.state, self.session.state.n
         if not (n.n_new_jobs or n.n_progressed or n.n_touched):
             return False
         n.n_entered = n.n_out = 0
-        changed = release(rows, state.now_us)
+        changed = release(rows, session.now_us)
         for row in rows.out[: n.n_out]:
             j = rows.attempts[row.subject].job
-            self.never_runs(self.jobs.blocked[state.submitted[j]], state.links.why_never(rows, j))
+            self.never_runs(
+                self.jobs.blocked[session.submitted[j]], session.links.why_never(rows, j)
+            )
         for row in rows.lists[: n.n_entered]:
             j = rows.attempts[row.entered].job
-            blocked = self.jobs.blocked[state.submitted[j]]
-            attempt = msgspec.structs.replace(blocked, queued_us=state.now_us)
+            blocked = self.jobs.blocked[session.submitted[j]]
+            attempt = msgspec.structs.replace(blocked, queued_us=session.now_us)
             self.registry.work[attempt.id].attempt = attempt
             self.enter(attempt)
-            for arrived in (state.changes.arrived, state.news.arrived):
+            for arrived in (session.changes.arrived, session.news.arrived):
                 arrived.append(attempt)
                 arrived.sort(key=lambda attempt: attempt.serial)
         n.n_entered = n.n_out = 0
@@ -65,10 +67,10 @@ class JobRows:
 
     def never_runs(self, attempt: Attempt, reason: str) -> None:
         """Record that a job is rejected."""
-        state = self.session
+        session = self.session
         self.jobs.reject(attempt)
-        state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
-        state.records.rejections.append((attempt.id, reason))
+        session.out.append(RejectJob(at_us=session.now_us, job_id=attempt.id))
+        session.records.rejections.append((attempt.id, reason))
         self._never_ran(attempt, Cause.REJECTED)
 
     def _never_ran(self, attempt: Attempt, cause: Cause) -> None:
@@ -80,12 +82,12 @@ class JobRows:
     def over(self, attempt: Attempt, succeeded: bool = False) -> None:
         """End a job."""
         self.jobs.over(attempt.job_id)
-        j = self.session.rows.attempts[attempt.serial - 1].job
-        note_progress(self.session.rows, j, codes.OK if succeeded else codes.NOT_OK)
+        j = self.session.state.attempts[attempt.serial - 1].job
+        note_progress(self.session.state, j, codes.OK if succeeded else codes.NOT_OK)
 
     def held(self) -> list[Hold]:
         """Return the records of held nodes."""
-        rows = self.session.rows
+        rows = self.session.state
         return [
             Hold(
                 self.session.submitted[row.job], self.session.nodes_at(row), row.since,
@@ -96,7 +98,7 @@ class JobRows:
 
     def _settle_holds(self) -> None:
         """Bring held sets and changes up to date with the rows of holds that changed."""
-        rows, jobs, changes = self.session.rows, self.jobs, self.session.changes
+        rows, jobs, changes = self.session.state, self.jobs, self.session.changes
         n = rows.n
         for i in range(n.n_left):  # also those that no plan has received
             h = rows.lists[i].left
@@ -111,7 +113,7 @@ class JobRows:
 
     def _begin_hold(self, h: int) -> Running:
         """Return a row of held nodes as a running attempt."""
-        rows, jobs, serial = self.session.rows, self.jobs, h + 1
+        rows, jobs, serial = self.session.state, self.jobs, h + 1
         row = rows.attempts[h]
         job_id = self.session.submitted[row.job]
         nodes = self.session.nodes_at(row)

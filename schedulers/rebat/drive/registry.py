@@ -216,7 +216,7 @@ class Registry:
 
     def recent_runs_us(self, attempt: Attempt) -> list[int]:
         """Return the run times (us) of the last two jobs of a user (see `View.recent_runs_us`)."""
-        rows = self._session.rows
+        rows = self._session.state
         runs_us: list[int] = []
         user = rows.jobs[rows.attempts[attempt.serial - 1].job].user
         a = rows.lists[user].ended_last - 1 if user else -1

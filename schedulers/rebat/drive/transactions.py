@@ -201,8 +201,8 @@ class Transactions(JobRows):
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
         """Replace a queued attempt by an attempt of another size, which is registered in Batsim."""
-        state = self.session
-        state.out.append(RejectJob(at_us=state.now_us, job_id=attempt.id))
+        session = self.session
+        session.out.append(RejectJob(at_us=session.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)
         molded = self.registry.molded(attempt, size)
         self.fill(molded)
@@ -211,7 +211,7 @@ class Transactions(JobRows):
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Execute an attempt on these free nodes."""
-        rows, first = self.session.rows, self.session.rows.n.n_nodes_used
+        rows, first = self.session.state, self.session.state.n.n_nodes_used
         k = len(nodes.intervals)
         rows.nodes[first : first + k] = nodes.intervals
         start_on(rows, attempt.serial - 1, 0, first, k, nodes.size, self.session.now_us)
@@ -219,10 +219,10 @@ class Transactions(JobRows):
 
     def started(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Record that an attempt started."""
-        state, running = self.session, Running(attempt, self.session.now_us, nodes)
-        state.by_tag[attempt.serial] = attempt.id
+        session, running = self.session, Running(attempt, self.session.now_us, nodes)
+        session.by_tag[attempt.serial] = attempt.id
         self.jobs.start(running)
-        state.out.append(ExecuteJob(at_us=state.now_us, job_id=attempt.id, nodes=nodes))
+        session.out.append(ExecuteJob(at_us=session.now_us, job_id=attempt.id, nodes=nodes))
         return running
 
     def _reject(self, proposal: Reject) -> Refusal | None:
@@ -238,19 +238,19 @@ class Transactions(JobRows):
     def reject_job(self, attempt: Attempt, reason: str) -> None:
         """Reject a queued job permanently."""
         self.never_runs(attempt, reason)
-        rows = self.session.rows
+        rows = self.session.state
         note_progress(rows, rows.attempts[attempt.serial - 1].job, codes.NOT_OK)
 
     # ---- stops
 
     def _stop(self, stop: Stop, forced: bool = False) -> Refusal | None:
-        state, jobs = self.session, self.jobs
+        session, jobs = self.session, self.jobs
         refusal = checks.why_not_stop(stop, jobs) or self._why_not_then(stop, forced)
         if refusal:
             return refusal
         if stop.cause == Cause.STOLEN:
-            state.records.steals.append(state.now_us)
-        ran_us = state.now_us - jobs.running[stop.attempt_id].start_us
+            session.records.steals.append(session.now_us)
+        ran_us = session.now_us - jobs.running[stop.attempt_id].start_us
         remaining = self.registry.after_stop(stop.attempt_id, ran_us, stop.when)
         if isinstance(stop.then, Move) and self.registry.starts_over(
             stop.attempt_id, stop.then.nodes.size
@@ -259,16 +259,16 @@ class Transactions(JobRows):
         running = jobs.running[stop.attempt_id]
         stopped = Stopped(stop, remaining, running, targets=self._hold_targets(stop))
         if remaining.wait_us > 0:
-            at_us = state.now_us + self._written_us(remaining.wait_us)
+            at_us = session.now_us + self._written_us(remaining.wait_us)
             stopped.if_hit = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
-            self._schedule(stopped, state.now_us + remaining.wait_us, at_us)
+            self._schedule(stopped, session.now_us + remaining.wait_us, at_us)
         else:
             self._kill(stopped)
         return None
 
     def _schedule(self, stopped: Stopped, due_us: int, at_us: int) -> None:
         """Schedule a stop. The attempt continues to run until then."""
-        rows, stop = self.session.rows, stopped.stop
+        rows, stop = self.session.state, stopped.stop
         row = rows.stops[rows.n.n_stops]
         rows.n.n_stops += 1
         row.victim, row.decided = stopped.running.attempt.serial - 1, self.session.now_us
@@ -300,13 +300,13 @@ class Transactions(JobRows):
         return refusal
 
     def _kill(self, stopped: Stopped) -> None:
-        stop, state = stopped.stop, self.session
+        stop, session = stopped.stop, self.session
         if stop.cause == Cause.NODE_FAILURE:
             stopped.remaining = self._after_init(stop.attempt_id, stopped.remaining)
-        stopped.sent_us = state.now_us
+        stopped.sent_us = session.now_us
         self.jobs.stop(stopped)
         kill(
-            state.rows, stopped.running.attempt.serial - 1, state.now_us, TIMINGS[stop.when],
+            session.state, stopped.running.attempt.serial - 1, session.now_us, TIMINGS[stop.when],
             then_of(stop.then), CODES[stop.cause], -1,
         )  # fmt: skip
 
@@ -324,7 +324,7 @@ class Transactions(JobRows):
         If the attempt itself was scheduled to move, its move is cancelled.
         """
         jobs = self.jobs
-        if not (self.session.rows.n.n_stops or jobs.n_stopping or jobs.moving):
+        if not (self.session.state.n.n_stops or jobs.n_stopping or jobs.moving):
             return
         own = jobs.scheduled.get(attempt_id)
         if own and isinstance(own.stop.then, Move):
@@ -355,24 +355,26 @@ class Transactions(JobRows):
             ran_us = stopping.sent_us - stopping.running.start_us
             stopping.remaining = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
             stopping.stop = Stop(stop.attempt_id, Cause.NODE_FAILURE)
-            row = self.session.rows.kills[self.session.kill_of(stopping.running.attempt.serial - 1)]
+            row = self.session.state.kills[
+                self.session.kill_of(stopping.running.attempt.serial - 1)
+            ]
             row.then, row.cause = then_of(stopping.stop.then), CODES[Cause.NODE_FAILURE]
             self._let_go(*stopping.targets)
             stopping.targets = []
 
     def send_kills(self) -> bool:
         """Send all pending kills in one decision. Return whether there are any."""
-        state, n = self.session, self.session.rows.n
-        killed = [row.attempt for row in state.rows.kills[state.n_sent : n.n_kills]]
-        names = [state.names[a] for a in killed]
+        session, n = self.session, self.session.state.n
+        killed = [row.attempt for row in session.state.kills[session.n_sent : n.n_kills]]
+        names = [session.names[a] for a in killed]
         if not names:
             return False
         for attempt_id in names:
             if not isinstance(self.jobs.stops[attempt_id].stop.then, End):
                 self.registry.need_registration(attempt_id)
-        state.sent |= dict.fromkeys(killed, state.now_us)
-        state.out.append(KillJobs(at_us=state.now_us, job_ids=tuple(names)))
-        state.n_sent = n.n_kills
+        session.sent |= dict.fromkeys(killed, session.now_us)
+        session.out.append(KillJobs(at_us=session.now_us, job_ids=tuple(names)))
+        session.n_sent = n.n_kills
         return True
 
     # ---- scheduled stops
@@ -383,7 +385,7 @@ class Transactions(JobRows):
         If ``later`` is set, these jobs are requeued in the second pass: after the kills of the
         first pass are acknowledged (see *Waits* above).
         """
-        rows = self.session.rows
+        rows = self.session.state
         s = stop_of(rows, self._row(attempt_id)) if rows.n.n_stops else -1
         if s < 0:
             return None
@@ -396,7 +398,7 @@ class Transactions(JobRows):
 
     def _end_stop(self, s: int, later: bool = False) -> None:
         """Remove a scheduled stop, and end the waits for it."""
-        rows, victim = self.session.rows, self.session.rows.stops[s].victim
+        rows, victim = self.session.state, self.session.state.stops[s].victim
         rows.n.n_stops = remove_row(rows.stops, rows.n.n_stops, s)
         end_waits_for(rows, victim, later, self.session.now_us)
         self.settle()
@@ -406,18 +408,18 @@ class Transactions(JobRows):
 
     def carry_out_due(self) -> bool:
         """Carry out due stops, and end due waits. Return whether any attempt is killed."""
-        state, jobs, rows = self.session, self.jobs, self.session.rows
+        session, jobs, rows = self.session, self.jobs, self.session.state
         if not (rows.n.n_stops or rows.n.n_waits):
             return False
         stopping = jobs.stopping
         for attempt_id, stopped in jobs.scheduled.items():
             s = stop_of(rows, self._row(attempt_id))
             if attempt_id not in jobs.running or attempt_id in stopping:
-                self.call_off(attempt_id, "ended", state.options.dialect.ended == "others-first")
-            elif s >= 0 and rows.stops[s].at <= state.now_us:
+                self.call_off(attempt_id, "ended", session.options.dialect.ended == "others-first")
+            elif s >= 0 and rows.stops[s].at <= session.now_us:
                 self._kill(stopped)
                 self._end_stop(s)
-        end_due_waits(rows, state.now_us)
+        end_due_waits(rows, session.now_us)
         self.settle()
         return self.send_kills()
 
@@ -438,7 +440,7 @@ class Transactions(JobRows):
         If ``killed`` is False, the attempt completed before it was killed. Its job is over, unless
         the attempt had failed.
         """
-        rows = self.session.rows
+        rows = self.session.state
         attempt_id = self.session.names[rows.kills[i].attempt]
         stopping = self.jobs.stops[attempt_id]
         rows.n.n_kills = self.session.n_sent = remove_row(rows.kills, rows.n.n_kills, i)
@@ -457,13 +459,13 @@ class Transactions(JobRows):
 
     def _requeue(self, stopping: Stopped) -> None:
         self.session.reserve()
-        then, rows = stopping.stop.then, self.session.rows
+        then, rows = stopping.stop.then, self.session.state
         again(rows, stopping.running.attempt.serial - 1, then.priority, self.session.now_us)
         self.settle()
 
     def settle(self) -> None:
         """Bring jobs and changes up to date with the rows of requeued attempts and of holds."""
-        rows, ledger = self.session.rows, self.session.records
+        rows, ledger = self.session.state, self.session.records
         for i in range(rows.n.n_out):
             decision = rows.out[i]
             if decision.kind == codes.REGISTER:
@@ -478,21 +480,23 @@ class Transactions(JobRows):
         self._settle_holds()
 
     def _queue_again(self, attempt_id: str, b: int) -> None:
-        state, stopping = self.session, self.jobs.stops.pop(attempt_id)
-        state.serial = b + 1
+        session, stopping = self.session, self.jobs.stops.pop(attempt_id)
+        session.serial = b + 1
         attempt = self.registry.again(
-            attempt_id, stopping.remaining, state.rows.attempts[b].priority
+            attempt_id, stopping.remaining, session.state.attempts[b].priority
         )
         self.enter(attempt)
-        state.changes.resubmitted.append(attempt)
+        session.changes.resubmitted.append(attempt)
 
     def retry(self, running: Running) -> Attempt:
         """Add a row of an attempt after a silent error, and return the attempt."""
-        state = self.session
-        state.serial = next_attempt(state.rows, running.attempt.serial - 1, 0, state.now_us) + 1
+        session = self.session
+        session.serial = (
+            next_attempt(session.state, running.attempt.serial - 1, 0, session.now_us) + 1
+        )
         attempt = self.registry.retry(running.attempt.id)
         self.enter(attempt)
-        state.rows.n.n_out = 0
+        session.state.n.n_out = 0
         return attempt
 
     def complete_moves(self) -> None:
@@ -511,9 +515,9 @@ class Transactions(JobRows):
                 continue
             a = stopping.running.attempt.serial - 1
             self.session.serial = (
-                next_attempt(self.session.rows, a, move.priority, self.session.now_us) + 1
+                next_attempt(self.session.state, a, move.priority, self.session.now_us) + 1
             )
-            self.session.rows.n.n_out = 0
+            self.session.state.n.n_out = 0
             attempt = self.registry.again(
                 attempt_id, stopping.remaining, move.priority, move.nodes.size
             )
@@ -526,8 +530,8 @@ class Transactions(JobRows):
     def lose_holds(self, tags: list[int]) -> None:
         """Cancel the scheduled moves to held nodes that failed."""
         self.settle()
-        n = self.session.rows.n
-        for row in self.session.rows.lists[: n.n_held_hit]:
+        n = self.session.state.n
+        for row in self.session.state.lists[: n.n_held_hit]:
             self.session.news.held_hit.append(self.session.submitted[row.held_hit])
         n.n_held_hit = 0
         for attempt_id, scheduled in self.jobs.scheduled.items():
@@ -540,18 +544,18 @@ class Transactions(JobRows):
         refusal = checks.why_not_drain(proposal, self.nodes)
         if refusal:
             return refusal
-        state, nodes, why = self.session, proposal.nodes, proposal.why
+        session, nodes, why = self.session, proposal.nodes, proposal.why
         drains = isinstance(proposal, Drain)
-        state.records.drain_events.append((state.now_us, not drains, nodes, why))
+        session.records.drain_events.append((session.now_us, not drains, nodes, why))
         for node, drained in zip(nodes, self.nodes.drain(nodes, why, drains).tolist(), strict=True):
-            drain(state.rows, state.room, node, drained, not drains)
+            drain(session.state, session.room, node, drained, not drains)
         if drains:
-            state.changes.failures += nodes.size
-            state.changes.failing.append(nodes)
+            session.changes.failures += nodes.size
+            session.changes.failing.append(nodes)
             self._call_off_moves_to(nodes)
         else:
-            state.changes.repairs += nodes.size
-            state.changes.returning.append(nodes)
+            session.changes.repairs += nodes.size
+            session.changes.returning.append(nodes)
         return None
 
     def _call_off_moves_to(self, nodes: NodeSet) -> None:
@@ -572,7 +576,7 @@ class Transactions(JobRows):
 
     def _hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
         """Hold free nodes for a job. ``span_us`` is the expected duration in microseconds."""
-        rows, at = self.session.rows, self.session.rows.n.n_nodes_used
+        rows, at = self.session.state, self.session.state.n.n_nodes_used
         k = len(nodes.intervals)
         rows.nodes[at : at + k] = nodes.intervals
         rows.n.n_nodes_used += k
@@ -584,7 +588,7 @@ class Transactions(JobRows):
     def _let_go(self, *holds: Running | None) -> None:
         """Release holds. If no plan has received a hold, remove it from the reported changes."""
         for held in filter(None, holds):
-            let_go(self.session.rows, held.attempt.serial - 1, self.session.now_us)
+            let_go(self.session.state, held.attempt.serial - 1, self.session.now_us)
             self._settle_holds()
 
     # ---- waits
@@ -595,7 +599,7 @@ class Transactions(JobRows):
 
     def _begin_wait(self, stopping: Stopped, wait: Wait) -> None:
         """Hold the usable nodes of a stopped job. If its wait is already over, requeue it."""
-        rows, attempt, now_us = self.session.rows, stopping.running.attempt, self.session.now_us
+        rows, attempt, now_us = self.session.state, stopping.running.attempt, self.session.now_us
         until_us, due_us, victim = wait.until_us, wait.until_us, -1
         if wait.on:
             victim = self._row(wait.on) if wait.on in self.registry.work else -1
@@ -608,14 +612,14 @@ class Transactions(JobRows):
         self.session.reserve()
         self.jobs.wait(attempt.job_id)
         begin_wait(
-            self.session.rows, attempt.serial - 1, victim, until_us, due_us, wait.priority, now_us,
+            self.session.state, attempt.serial - 1, victim, until_us, due_us, wait.priority, now_us,
             now_us,
         )  # fmt: skip
         self.settle()
 
     def _end_wait(self, job_id: str, later: bool) -> None:
         """Requeue a job and release its nodes, immediately or in the second pass (``later``)."""
-        rows = self.session.rows
+        rows = self.session.state
         for i in range(rows.n.n_waits):
             if self.session.submitted[rows.attempts[rows.waits[i].attempt].job] == job_id:
                 end_wait(rows, i, later, self.session.now_us)
@@ -624,11 +628,11 @@ class Transactions(JobRows):
 
     def second_pass(self) -> bool:
         """If no kill is pending, carry out the second pass. Return whether it changed anything."""
-        rows = self.session.rows
+        rows = self.session.state
         if rows.n.n_kills or not rows.n.n_waits:
             return False
         self.session.reserve()
-        changed = second_pass(self.session.rows, self.session.now_us)
+        changed = second_pass(self.session.state, self.session.now_us)
         self.settle()
         return changed
 
@@ -674,7 +678,7 @@ class Transactions(JobRows):
 
     def _due_hangs(self) -> list[str]:
         """End the hangs that are due. Return their attempts in the order of the failures."""
-        due, rows = [], self.session.rows
+        due, rows = [], self.session.state
         for name in self.jobs.scheduled:
             s = stop_of(rows, self._row(name))
             if name in self.hanging and s >= 0 and rows.stops[s].at <= self.session.now_us:
@@ -708,7 +712,7 @@ class Transactions(JobRows):
         if not self._hangs(attempt_id):
             return None
         hang, scheduled = self.hanging[attempt_id], self.jobs.stops.pop(attempt_id)
-        rows, s = self.session.rows, stop_of(self.session.rows, running.attempt.serial - 1)
+        rows, s = self.session.state, stop_of(self.session.state, running.attempt.serial - 1)
         rows.n.n_stops = remove_row(rows.stops, rows.n.n_stops, s)
         stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, Wait(until_us=hang.due_us))
         remaining = self._after_init(attempt_id, scheduled.remaining)
@@ -738,7 +742,7 @@ class Transactions(JobRows):
 
     def due(self) -> bool:
         """Return whether a wake, a stop or the end of a wait is due."""
-        return bool(self._due_wakes()) or is_due(self.session.rows, self.session.now_us)
+        return bool(self._due_wakes()) or is_due(self.session.state, self.session.now_us)
 
     def _wake(self, wake: Wake) -> Refusal | None:
         """Add a wake. If its time is not in the future, return a refusal.
