@@ -489,3 +489,22 @@ def first_attempt(event: e.JobSubmitted, serial: int) -> Attempt:
         submit_us=event.at_us,
         queued_us=event.at_us,
     )
+
+
+def remaining_profile(
+    profile: dict[str, Any], delay_s: float, first: tuple[float, float],
+    pattern: tuple[float, ...] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """Return the profile of the remaining work of an attempt that writes checkpoints.
+
+    ``first`` contains the first period and the first recovery, ``pattern`` the later periods, the
+    cost of a checkpoint and that of a recovery, if they change. Unit: seconds.
+    """
+    names = "checkpoint_period", "checkpoint_cost", "recovery_cost"
+    return {
+        **profile,
+        "delay": max(LEAST_DELAY_S, delay_s),
+        **dict(zip(names, pattern, strict=False)),
+        "Tfirst": first[0],
+        "Rfirst": first[1],
+    }

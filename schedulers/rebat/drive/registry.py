@@ -28,7 +28,7 @@ from rebat.core.jobs import duration_us
 from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.drive.ask_state import AskState
-from rebat.drive.messages import LEAST_DELAY_S
+from rebat.drive.messages import LEAST_DELAY_S, remaining_profile
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
@@ -390,15 +390,9 @@ class Registry:
 
     def _as_written(self, old: Work, it: Written) -> tuple[dict[str, Any], int]:
         """Return the profile and walltime (us) that the authors' program writes."""
-        profile = {
-            **self._content(old),
-            "delay": max(LEAST_DELAY_S, it.delay_s),
-            "checkpoint_period": it.period_s,
-            "checkpoint_cost": it.cost_s,
-            "recovery_cost": it.recovery_s,
-            "Tfirst": it.first_period_s,
-            "Rfirst": it.first_recovery_s,
-        }
+        first = it.first_period_s, it.first_recovery_s
+        pattern = it.period_s, it.cost_s, it.recovery_s
+        profile = remaining_profile(self._content(old), it.delay_s, first, pattern)
         has_walltime = old.attempt.has_walltime
         return profile, max(1, to_us(it.walltime_s)) if has_walltime else FOREVER_US
 
@@ -461,12 +455,8 @@ class Registry:
             ):
                 return profile
             return {**profile, "delay": self._left_s(old, profile, remaining, size)}
-        return {
-            **profile,
-            "delay": self._left_s(old, profile, remaining, size),
-            "Tfirst": to_s(remaining.first_period_us),
-            "Rfirst": to_s(remaining.first_recovery_us),
-        }
+        first = to_s(remaining.first_period_us), to_s(remaining.first_recovery_us)
+        return remaining_profile(profile, self._left_s(old, profile, remaining, size), first)
 
     def _next(self, last: Attempt, walltime_us: int, priority: int, n_nodes: int) -> Attempt:
         return msgspec.structs.replace(

@@ -29,7 +29,7 @@ from rebat.core.units import to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
-from rebat.drive.messages import LEAST_DELAY_S, Messages
+from rebat.drive.messages import Messages, remaining_profile
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.plan_record import PlanRecorder
@@ -395,17 +395,8 @@ class Wire(Messages):
 
     def _remaining(self, profile: dict[str, Any], row: tables.Attempt) -> dict[str, Any]:
         """Return the profile of the remaining work of an attempt that writes checkpoints."""
-        rounded: dict[str, Any] = {}
+        pattern: tuple[float, ...] = ()
         if self.parameters.six_digits and row.own_period + row.own_cost > 1:
-            rounded = {
-                "checkpoint_period": to_s(row.own_period),
-                "checkpoint_cost": to_s(row.own_cost),
-                "recovery_cost": to_s(row.own_restart),
-            }
-        return {
-            **profile,
-            "delay": max(LEAST_DELAY_S, to_s(row.delay)),
-            **rounded,
-            "Tfirst": to_s(row.first),
-            "Rfirst": to_s(row.recovery),
-        }
+            pattern = to_s(row.own_period), to_s(row.own_cost), to_s(row.own_restart)
+        first = to_s(row.first), to_s(row.recovery)
+        return remaining_profile(profile, to_s(row.delay), first, pattern)
