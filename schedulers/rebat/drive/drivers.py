@@ -29,7 +29,7 @@ def driver_for(
     recorder: PlanRecorder | None = None,
     asks: bool = False,
 ) -> Wire | Session:
-    """Return the driver for a scheduler. It answers all messages, the first of which is ``began``.
+    """Return the driver for a scheduler. The first event that it receives is ``began``.
 
     Parameters
     ----------

@@ -152,7 +152,8 @@ class NodeStealing:
         left = view.after_stop(running.attempt.id)
         lost_us = max(0, run_us - self._recovery_us(view, running) - left.useful_us)
         release = self._release(running.attempt)
-        return Candidate(running, release, lost_us, self._tie(running, release))
+        left_us = running.planned_end_us - view.now_us
+        return Candidate(running, release, lost_us, self._tie(running, release), left_us)
 
     def _recovery_us(self, view: View, running: Running) -> int:
         checkpointing = view.checkpointing(running.attempt.id)

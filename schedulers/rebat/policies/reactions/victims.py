@@ -54,6 +54,8 @@ class Candidate(msgspec.Struct, frozen=True):
     """Work that an immediate interruption would lose on each node, in microseconds."""
     tie: tuple[Any, ...]
     """Key that decides between victims of equal size. The victim with the smallest key is first."""
+    left_us: int
+    """Time until the end of its walltime, in microseconds."""
 
 
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
