@@ -81,22 +81,14 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "__version__":
-        return _version()
+        from rebat.core.version import rebat_version
+
+        return rebat_version()
     if name == "policies":  # the package is callable and lists the policies
         return import_module("rebat.policies")
     if name not in _MODULES:
         raise AttributeError(f"module 'rebat' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
-
-
-def _version() -> str:
-    """Return the installed version."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("rebat")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-import rebat
 from rebat.api.provenance import read_record
 from rebat.core.files import names
+from rebat.core.version import rebat_version
 from rebat.policies.own import is_own
 from rebat.policies.presets import is_preset, preset, split_changes
 from rebat.results.citations import bibtex, cited
@@ -55,7 +55,7 @@ def cite(result: str | Path | None = None, policies: Iterable[str] = ()) -> str:
     named = [name for name in policies if is_preset(name) or not is_own(name)]
     presets = [preset(_without_code(name)) for name in (*uses.policies, *named)]
     keys = cited(presets, uses.options)
-    return bibtex(keys, uses.versions.get("rebat", rebat.__version__), _repository())
+    return bibtex(keys, uses.versions.get("rebat", rebat_version()), _repository())
 
 
 def _repository() -> str:

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-import rebat
 from rebat.api.choosing import Policies
 from rebat.campaign.store import OVERVIEW
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash, write_json
+from rebat.core.version import rebat_version
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law
 from rebat.policies.own import file_of, is_own
@@ -77,7 +77,7 @@ NO_ORIGIN = Origin()
 
 def versions() -> dict[str, str]:
     """Return the versions of rebat, Python, and the packages that affect results."""
-    present = {"rebat": rebat.__version__, "python": platform.python_version()}
+    present = {"rebat": rebat_version(), "python": platform.python_version()}
     for name in _PACKAGES:
         try:
             present[name] = version(name)

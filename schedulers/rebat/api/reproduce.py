@@ -24,7 +24,6 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-import rebat
 from rebat.api.allowed import check_command, is_code
 from rebat.api.bundle import RESULT, read_bundle
 from rebat.api.inputs import FoundInput, find_inputs, places, redirected
@@ -225,7 +224,7 @@ def _run(
     """
     before = (folder / MANIFEST).exists()
     command = [sys.executable, "-P", "-m", "rebat", *arguments, "--out", str(folder)]
-    paths = [Path(rebat.__file__).parents[1], *_python_path()]
+    paths = [Path(__file__).parents[2], *_python_path()]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, paths)),

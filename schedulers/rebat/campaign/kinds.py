@@ -14,11 +14,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rebat import shipped
 from rebat.campaign import simulations
 from rebat.core.errors import InputError, unknown_name
 from rebat.report.kind import Kind
 from rebat.report.parts import ReportMaker
+from rebat.shipped import CAMPAIGNS, included
+from rebat.shipped import module as module_of
 
 CODE = {"report": ("REPORT", ReportMaker), "units": ("KIND", Kind)}
 """For each key of a campaign file that names a Python file: the name to import, and its type."""
@@ -62,13 +63,13 @@ def _imported(key: str, name: Any, folder: Path | None) -> tuple[str, Any]:
         raise InputError(f"is {name!r}", key, expected)
     places = [] if folder is None else [folder / name]
     if not name.startswith("./"):
-        places.append(shipped.CAMPAIGNS / name)
+        places.append(CAMPAIGNS / name)
     file = next((place for place in places if place.is_file()), None)
-    inside = shipped.included(file) if file else None
+    inside = included(file) if file else None
     if file is None or (folder is None and inside is None):
         raise InputError(f"there is no {name!r}", key, expected)
     variable, kind = CODE[key]
-    value = getattr(shipped.module(file), variable, None)
+    value = getattr(module_of(file), variable, None)
     if not isinstance(value, kind):
         raise InputError(f"defines no {variable}", str(file), f"{variable} = {kind.__name__}(...)")
     return inside.as_posix() if inside else f"./{name.removeprefix('./')}", value

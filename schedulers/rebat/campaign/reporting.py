@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-import rebat
 from rebat.campaign.kinds import code_of, kinds_of
 from rebat.campaign.opening import Campaign, read_tables
 from rebat.campaign.store import TABLE, Store
@@ -21,6 +20,7 @@ from rebat.core.files import write_bytes, write_text
 from rebat.core.folders import check_no_result
 from rebat.core.formatting import counted
 from rebat.core.markup import ENDINGS, TableForm, table_text
+from rebat.core.version import rebat_version
 from rebat.figures.canvas import Drawn, FileForms, drawing
 from rebat.report.kind import Kind
 from rebat.report.parts import Report, html, markdown
@@ -180,7 +180,7 @@ def provenance(campaign: Campaign, store: Store) -> list[str]:
     """Return lines that state the program version, the campaign and its progress."""
     status = store.status(campaign.units)
     return [
-        f"rebat {rebat.__version__}, campaign {campaign.owner.name} ({campaign.owner.file})",
+        f"rebat {rebat_version()}, campaign {campaign.owner.name} ({campaign.owner.file})",
         f"{status.sentence}",
         *campaign.notes,
     ]

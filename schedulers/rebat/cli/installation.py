@@ -55,9 +55,7 @@ def pybatsim_path() -> None:
     """
     from pathlib import Path
 
-    import rebat
-
-    click.echo(Path(rebat.__file__).parent / "adapters" / "rebatScheduler.py")
+    click.echo(Path(__file__).parents[1] / "adapters" / "rebatScheduler.py")
 
 
 def warm(policies: Sequence[str]) -> None:

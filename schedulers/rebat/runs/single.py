@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-import rebat
 from rebat.contract import Policy
 from rebat.core.errors import InputError, PolicyError, RebatError
 from rebat.core.files import write_json, write_lines, write_text
@@ -21,6 +20,7 @@ from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
+from rebat.core.version import rebat_version
 from rebat.drive.choose import compiled_outcome, how_of
 from rebat.drive.drivers import driver_for
 from rebat.drive.messages import Messages
@@ -277,7 +277,7 @@ def write_run(
         write_plans(folder, result.plans)
     summary = {
         "policy": result.policy,
-        "rebat_version": rebat.__version__,
+        "rebat_version": rebat_version(),
         **provenance,
         "metrics": as_json(result.summary),
     }

@@ -24,7 +24,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
-import rebat
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.batsim5 import complete, local, object_in
@@ -32,6 +31,7 @@ from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
 from rebat.core.units import US_PER_MS, US_PER_S, to_s, to_us
+from rebat.core.version import rebat_version
 from rebat.wire.messages import (
     BROKEN,
     Bodies,
@@ -723,7 +723,7 @@ def encode_hello(features: Features = OURS) -> bytes:
     hello = {
         "batprotocol_version": BATPROTOCOL,
         "decision_component_name": "rebat",
-        "decision_component_version": rebat.__version__,
+        "decision_component_version": rebat_version(),
         "decision_component_commit": "",
         "requested_simulation_features": features,
     }

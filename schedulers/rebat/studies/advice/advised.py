@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-import rebat
 from rebat.api.remarks import of_findings, of_partitions, of_record_end
 from rebat.api.workloads import LoadedWorkload
 from rebat.campaign.store import OVERVIEW
@@ -18,6 +17,7 @@ from rebat.core.errors import InputError
 from rebat.core.files import write_bytes, write_text
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
+from rebat.core.version import rebat_version
 from rebat.figures.charts import Panel, lines_svg, ratio_title, ratios_svg
 from rebat.models.failures.recorded import Recorded
 from rebat.report.parts import Picture, Report, Table, html, markdown
@@ -231,7 +231,7 @@ def report_of(
         tables=[*_tables(site, evidence, owners)],
         pictures=[*_pictures(site, evidence, over)],
         provenance=[
-            f"rebat {rebat.__version__}, {counted(evidence.n_runs, 'simulation')}",
+            f"rebat {rebat_version()}, {counted(evidence.n_runs, 'simulation')}",
             f"workload {site.name}, sha256 {site.workload.sha256}",
         ],
         remarks=[

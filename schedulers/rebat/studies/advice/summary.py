@@ -10,8 +10,8 @@ from textwrap import fill
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-import rebat
 from rebat.core.formatting import PAGE_STYLE, counted
+from rebat.core.version import rebat_version
 from rebat.figures.canvas import content_of, new_figure, svg_of
 from rebat.results.comparison import change_text
 from rebat.results.intervals import Interval, spread
@@ -239,7 +239,7 @@ def as_html(page: SummaryPage) -> str:
         f"{money}</tr>{rows}</table></div>"
         f"<h2>What would change the answer</h2><p>{escape(EXPLAINED)}</p>{picture}"
         f"<h2>Assumptions</h2><ul>{assumed}</ul>"
-        f"<p>rebat {rebat.__version__}. Brackets contain 95 % intervals.</p></body></html>\n"
+        f"<p>rebat {rebat_version()}. Brackets contain 95 % intervals.</p></body></html>\n"
     )
 
 
@@ -265,7 +265,7 @@ def as_pdf(page: SummaryPage) -> bytes:
     else:
         middle.axis("off")
     assumed = "\n".join(fill(f"- {text}", 110, subsequent_indent="  ") for text in page.assumed)
-    _write(below, "Assumptions", f"{assumed}\n\nrebat {rebat.__version__}", 7)
+    _write(below, "Assumptions", f"{assumed}\n\nrebat {rebat_version()}", 7)
     return content_of(figure, "pdf")
 
 

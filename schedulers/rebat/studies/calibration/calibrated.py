@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-import rebat
 from rebat.api.checks import error_at
 from rebat.api.remarks import OFFSET_S, of_findings
 from rebat.api.workloads import LoadedWorkload, as_file
@@ -26,6 +25,7 @@ from rebat.core.files import write_text
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.units import exact, format_duration, to_s
+from rebat.core.version import rebat_version
 from rebat.figures.canvas import new_figure, policy_colours, svg_of
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.policies.partitions import PartitionText, read_partitions
@@ -633,7 +633,7 @@ def report_of(
             *filter(None, [picture_of_rest(verdict.unexplained)]),
         ],
         provenance=[
-            f"rebat {rebat.__version__}, {len(verdict.configurations)} simulations",
+            f"rebat {rebat_version()}, {len(verdict.configurations)} simulations",
             f"workload {name}, sha256 {sha256}",
         ],
         remarks=[f"Not modelled: {'; '.join(missing)}.", *map(_sentence, notes)],

@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-import rebat
 from rebat.console.output import json_text
 from rebat.console.progress import Count, compiling_notice, counting_bar
 from rebat.core.files import write_text
 from rebat.core.units import format_duration
+from rebat.core.version import rebat_version
 from rebat.figures.canvas import logarithmic, new_figure, svg_of, time_unit
 from rebat.models.ettr import (
     best_interval_s,
@@ -286,7 +286,7 @@ def report_of(
         judgements=[],
         tables=[*intervals, *spares],
         pictures=[*curve, *points],
-        provenance=[f"rebat {rebat.__version__}"],
+        provenance=[f"rebat {rebat_version()}"],
         figures_note=(
             "Line: closed form, which has no shortage of nodes. Points: simulations on the engine, "
             "with 95 % intervals. Each point has other seeds."
