@@ -8,6 +8,7 @@ has run for two hours. The queue order ``largest`` together with this reaction m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -46,16 +47,17 @@ class Preemption(Periodic):
         def place(attempt: Attempt) -> Key:
             return order(msgspec.structs.replace(attempt, priority=Priority.REGULAR))
 
-        short, chosen = head.n_nodes - view.n_free, []
+        short, chosen, first = head.n_nodes - view.n_free, [], place(head)
         hit = {running.attempt.id for running in news.hit}
-        usable = ~(view.machine.down | view.machine.drained)
         stopped = self._stopped_for_head(view, head)
-        later = [
-            job
+        places = [
+            (place(job.attempt), job)
             for job in view.running.values()
-            if place(job.attempt) > place(head) and job.attempt.job_id not in stopped
+            if job.attempt.job_id not in stopped
         ]
-        for job in sorted(later, key=lambda job: place(job.attempt), reverse=True):
+        later = sorted((row for row in places if row[0] > first), key=itemgetter(0), reverse=True)
+        usable = ~(view.machine.down | view.machine.drained)
+        for _, job in later:
             if short <= 0:
                 break
             if job.attempt.id not in hit and self._old_enough(view, job):
