@@ -37,7 +37,6 @@ class ByRules:
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None
-        self._unknown_runs: dict[int, InputError] = {}
         self._begun: list[int] = []
         """The attempts that the last plan started, in queue order."""
 
@@ -86,9 +85,7 @@ class ByRules:
             session.now_us,
         )  # fmt: skip
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
-        planned = [a for a in self._unknown_runs if rows.attempts[a].predicted]
-        if planned:  # a rejected job needs no run time
-            raise self._unknown_runs[min(planned)]
+        session.check_runs()
         n.n_entered = n.n_left = n.n_new_holds = 0
         self._begun = [row.subject for row in rows.out[: n.n_out] if row.kind == codes.START]
         for row in rows.out[: n.n_out]:
@@ -111,7 +108,7 @@ class ByRules:
             try:
                 self._session.state.attempts[a].delay = registry.true_run_us(attempt.id)
             except InputError as error:
-                self._unknown_runs[a] = error
+                self._session.unknown_runs[a] = error
         return a
 
     def _why_never(self, attempt: Attempt, a: int) -> str:

@@ -90,6 +90,8 @@ class Messages:
         Rows of attempts by id.
     registered : set of str
         Ids of the attempts that rebat registered in Batsim.
+    unknown_runs : dict
+        Why the true run times of attempts are unknown, by row, if plans need them.
     sent : dict
         When the kills that are not acknowledged were sent, by row of the attempt.
     lag_us : int, optional
@@ -124,6 +126,7 @@ class Messages:
         self._like_resubmissions: dict[str, str] = {}
         self._called: set[int] = set()
         self.sent: dict[int, int] = {}
+        self.unknown_runs: dict[int, InputError] = {}
 
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
@@ -319,6 +322,14 @@ class Messages:
             texts.extend([""] * (a + 1 - len(texts)))
         self.names[a], self.profile_of[a], self.row_of[name] = name, profile, a
 
+    def check_runs(self) -> None:
+        """Raise the error of an unknown run time that a plan used. Rejected jobs need none."""
+        attempts, jobs = self.state.attempts, self.state.jobs
+        planned = [a for a in self.unknown_runs if attempts[a].predicted]
+        if planned:
+            a = min(planned, key=lambda a: (jobs[attempts[a].job].part, a))
+            raise self.unknown_runs[a]
+
     # ---- kills, nodes and the simulation
 
     def kill_of(self, a: int) -> int:
@@ -466,6 +477,16 @@ class Messages:
     def _wakes(self) -> Iterable[int]:
         """Return the times at which the policy wants to be woken."""
         return ()
+
+
+def unknown_run(job_id: str, error: InputError) -> InputError:
+    """Return the error of a job whose true run time is unknown."""
+    return InputError(
+        f"its true run time is unknown: {error.problem}",
+        f"job {job_id}",
+        "a profile that is a delay or composed of delays, or another prediction than "
+        "predict=actual",
+    )
 
 
 def first_attempt(event: e.JobSubmitted, serial: int) -> Attempt:

@@ -28,7 +28,7 @@ from rebat.core.jobs import duration_us
 from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.drive.ask_state import AskState
-from rebat.drive.messages import LEAST_DELAY_S, remaining_profile
+from rebat.drive.messages import LEAST_DELAY_S, remaining_profile, unknown_run
 from rebat.models.checkpoint import (
     NEVER,
     Checkpointing,
@@ -234,12 +234,7 @@ class Registry:
             profiles = self._session.profiles.get(workload_name(attempt_id), {})
             return duration_us(profiles, work.profile, None)
         except InputError as error:
-            problem = f"its true run time is unknown: {error.problem}"
-            expected = (
-                "a profile that is a delay or composed of delays, or another prediction than "
-                "predict=actual"
-            )
-            raise InputError(problem, f"job {attempt_id}", expected) from None
+            raise unknown_run(attempt_id, error) from None
 
     # ---- remaining work and registrations
 

@@ -29,7 +29,7 @@ from rebat.core.units import to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
 from rebat.drive.labels import Labels
-from rebat.drive.messages import Messages, remaining_profile
+from rebat.drive.messages import Messages, remaining_profile, unknown_run
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.plan_record import PlanRecorder
@@ -140,7 +140,6 @@ class Wire(Messages):
         if self._record is not None:
             self.recorder = RuleRecorder(self._record, self.machine, self.submitted.__getitem__)
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
-        self._unknown_runs: dict[int, InputError] = {}  # attempts with unknown true run times
         self._interrupted: dict[str, int] = {}
         self._refusals: list[tuple[int, str, str]] = []
         self.kinds: list[Checkpointing | None] = []  # of profiles, by row
@@ -199,7 +198,7 @@ class Wire(Messages):
             self._rank(j, event.job_id)
         a = self._submit(event, traits)
         if error:
-            self._unknown_runs[a] = error
+            self.unknown_runs[a] = unknown_run(event.job_id, error)
 
     def _is_forgotten(self, job_id: str) -> bool:
         state, (n_records, n_given_up) = self.state, self._forgotten
@@ -327,10 +326,7 @@ class Wire(Messages):
                 self._refuse(subject, row.up_to - 1)
             else:
                 out.append(self.call(subject))
-        planned = [a for a in self._unknown_runs if state.attempts[a].predicted]
-        if planned:
-            a = min(planned, key=lambda a: (state.jobs[state.attempts[a].job].part, a))
-            raise self._unknown_run(a, self._unknown_runs[a])
+        self.check_runs()
         n.n_calls = 0  # the heap of calls belongs to the embedded driver
         return out
 
@@ -338,11 +334,8 @@ class Wire(Messages):
         n = self.state.n
         return not (
             n.n_running or n.n_entered or n.n_kills or n.n_waits or n.n_blocked
-            or self._has_queue()
+            or any(part.n_queued for part in self.state.parts)
         )  # fmt: skip
-
-    def _has_queue(self) -> bool:
-        return any(part.n_queued for part in self.state.parts)
 
     def _check_again(self, first: int, last: int) -> None:
         """Check that Batsim can run the remaining work of attempts that are killed."""
@@ -373,14 +366,6 @@ class Wire(Messages):
 
     def _refused(self, name: str, reason: str) -> PolicyError:
         return PolicyError(f"at {to_s(self.now_us)} s the policy's {name} {reason}")
-
-    def _unknown_run(self, a: int, error: InputError) -> InputError:
-        return InputError(
-            f"its true run time is unknown: {error.problem}",
-            f"job {self.names[a]}",
-            "a profile that is a delay or composed of delays, or another prediction than "
-            "predict=actual",
-        )
 
     def _register(self, b: int, a: int, now: int) -> list[d.Decision]:
         """Return the decisions that register a resubmission ``b`` of an attempt ``a``."""
