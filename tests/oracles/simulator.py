@@ -487,6 +487,9 @@ class Simulation:
             if not mine:
                 kills += self.steal_for(a, stop, busy)
                 continue
+            lost = len(a.nodes - self.up)
+            if lost <= self.spare:  # it failed too, so it also needs free nodes
+                self.spare -= lost
             if self.dialect("hit") == "victim":
                 stop, priority = mine[0].victim_then, VICTIM
             kills.append((stop, "node failure", priority, None))
@@ -556,6 +559,8 @@ class Simulation:
     def hold_begins(self, wait: Wait) -> None:
         wait.since, wait.placed = self.now, self.dialect("held") == "surviving"
         left = wait.stop.wait - (self.now - wait.decided)
+        if wait.until and self.dialect("held") == "surviving":
+            return  # it only lost nodes
         # semantics: six digits also for the rest of a wait, at each begin of a hold
         wait.until = self.now + (us(six(left / 1e6)) if self.dialect("digits") == "six" else left)
 

@@ -113,7 +113,8 @@ def compare(case: Any, oracle: Simulation) -> str:
     assert sorted(oracle.given_up) == sorted(names), (oracle.given_up, names)
     ledger = expected.ledger
     assert oracle.steals == [*ledger.steals], (oracle.steals, ledger.steals)
-    assert oracle.steals_off == [*ledger.steals_off], (oracle.steals_off, ledger.steals_off)
+    off = sorted(oracle.steals_off), sorted(ledger.steals_off)  # no order within an instant
+    assert off[0] == off[1], off
     if ledger.holds:
         return "holds"
     return "steals" if ledger.steals else "requeues" if ledger.interrupted else "plain"
