@@ -320,9 +320,10 @@ class View:
         """Return the first of these nodes that is unusable or held, or -1 if there is none."""
         return self._state.nodes.obstacle(nodes)
 
-    def _planned_by_rules(self) -> Any:
-        """Return the planned starts of the last plan by the rules."""
-        return self._state.by_rules.planned()
+    @property
+    def _by_rules(self) -> Any:
+        """The plan by the rules (see `rebat.drive.by_rules`)."""
+        return self._state.by_rules
 
     def part(
         self,

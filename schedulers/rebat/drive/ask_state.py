@@ -21,6 +21,7 @@ from rebat.drive.lifecycle import Lifecycle
 from rebat.drive.machine import Nodes
 from rebat.drive.messages import Messages
 from rebat.drive.parts import LoopMachine
+from rebat.drive.site_limits import SiteLimits
 from rebat.rules.by_value import arrays_of
 from rebat.state import tables
 from rebat.state.ledger import Ledger
@@ -85,10 +86,11 @@ class AskState(Messages):
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
-                self.machine.table, tables.no_links(), arrays_of(None, 1), compiled=False,
+                self.machine.table, tables.no_links(), tables.no_limits(), arrays_of(None, 1),
+                compiled=False,
             )
         )  # fmt: skip
-        self.jobs = Lifecycle(self)
+        self.jobs, self.limits = Lifecycle(self), SiteLimits()
 
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
@@ -129,6 +131,9 @@ class AskState(Messages):
         if intervals > len(rows.nodes):
             nodes = larger(rows.nodes, intervals, 0)
             self.show(self.room._replace(state=rows._replace(nodes=nodes)))
+        if n.limited and len(rows.attempts) > len(rows.client_of):
+            clients = larger(rows.client_of, len(rows.attempts), 0)
+            self.show(self.room._replace(state=self.state._replace(client_of=clients)))
         self._lengths = (
             min(len(getattr(rows, name)) for name in WITH_ATTEMPTS),
             min(len(rows.attempts), len(rows.lists)),

@@ -11,13 +11,15 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.drive.ask_state import AskState
 from rebat.drive.growing import with_plans, with_spaces
-from rebat.drive.plans import planned_starts
+from rebat.drive.plans import barred_attempts, planned_starts
 from rebat.drive.simulate import parameters_of
+from rebat.drive.site_limits import SiteLimits
 from rebat.drive.transactions import Transactions
 from rebat.kernels.blocks import BlockTable
 from rebat.models.formula import COLUMNS
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
+from rebat.rules.limits import apply_limits
 from rebat.rules.plan import plan, withdraw
 from rebat.rules.room import plan_fits
 from rebat.state import codes
@@ -26,6 +28,7 @@ from rebat.state.tables import table_for
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
     "on_repair", "named", "fifo", "timed", "predict", "millionths", "varies", "sort_period",
+    "limited",
 )  # fmt: skip
 """The parameters of the rules that concern the plan."""
 
@@ -47,6 +50,9 @@ class ByRules:
         for name in PLANNING:
             setattr(session.state.n, name, getattr(numbers, name))
         self._table = table_for(numbers)
+        if numbers.limited:
+            self._limit(point)
+            room = session.room
         if point.common.formula:
             operations, arguments = arrays_of(point.common.formula, session.n_nodes)
             n = room.queue.shape[1]
@@ -56,6 +62,21 @@ class ByRules:
                     table=np.zeros((n, len(COLUMNS))),
                 )
             )  # fmt: skip
+
+    def _limit(self, point: Point) -> None:
+        """Add the tables of limits, and the clients of the jobs that are known."""
+        session, limits = self._session, SiteLimits(point.common.limits)
+        submissions = self._transactions.registry.submissions
+        for job_id, row in zip(session.submitted, session.state.jobs, strict=True):
+            row.client = limits.client_of(submissions[job_id].traits)
+        session.limits, n_attempts = limits, len(session.state.attempts)
+        session.show(
+            session.room._replace(
+                visible=np.zeros((4, session.room.queue.shape[1]), dtype=np.int64),
+                state=session.state._replace(client_of=np.zeros(n_attempts, dtype=np.int64)),
+            )
+        )
+        session.show(limits.extend(session.room))
 
     def plan(self, point: Point, changes: Changes) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
@@ -80,14 +101,20 @@ class ByRules:
             session.show(with_plans(session.room, 0))
             self._table = with_spaces(session.room, self._table, 0)
             rows = session.state
-        outcome = plan(
-            rows, session.room, self._table, 0, changes.failures > 0, changes.repairs > 0,
-            session.now_us,
-        )  # fmt: skip
-        assert outcome == codes.DONE, f"outcome {outcome} of a plan"
+        failures, repairs, room = changes.failures > 0, changes.repairs > 0, session.room
+        n.is_exceeded = 1
+        while n.is_exceeded:
+            n.is_exceeded = 0
+            n_out = n.n_out
+            if n.limited:
+                apply_limits(rows, room)
+            outcome = plan(rows, room, self._table, 0, failures, repairs, session.now_us)
+            assert outcome == codes.DONE, f"outcome {outcome} of a plan"
+            new = rows.out[n_out : n.n_out]
+            self._begun = [row.subject for row in new if row.kind == codes.START]
+            n.n_entered = n.n_left = n.n_new_holds = 0
+            failures = repairs = False
         session.check_runs()
-        n.n_entered = n.n_left = n.n_new_holds = 0
-        self._begun = [row.subject for row in rows.out[: n.n_out] if row.kind == codes.START]
         for row in rows.out[: n.n_out]:
             attempt = jobs.queue[session.names[row.subject]]
             if row.kind == codes.REJECT:
@@ -113,11 +140,21 @@ class ByRules:
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
         """Return why an attempt was rejected."""
-        if self._session.state.attempts[a].cause == codes.NO_WALLTIME:
+        state = self._session.state
+        if state.attempts[a].cause == codes.NO_WALLTIME:
             return "has no walltime"
+        if state.attempts[a].cause == codes.LIMIT:
+            job = state.jobs[state.attempts[a].job]
+            return self._session.limits.why_never(job.client, attempt.n_nodes)
         most = self._session.n_nodes
         return f"requires {counted(attempt.n_nodes, 'node')}, but the maximum is {most}"
 
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
         return planned_starts(self._session.room, 0, self._begun)
+
+    def reasons(self) -> dict[str, str]:
+        """Return why limits bar attempts, by id."""
+        session = self._session
+        barred = barred_attempts(session.room, session.limits)
+        return {session.names[a]: reason for a, reason in barred.items()}

@@ -57,6 +57,8 @@ def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) ->
             state = state._replace(nodes=larger(state.nodes, needed, 0))
         elif name != "nodes":
             lengthen(getattr(state, name), KINDS[name], needed)
+    if state.n.limited and len(state.attempts) > len(state.client_of):
+        state = state._replace(client_of=larger(state.client_of, len(state.attempts), 0))
     return room if state is room.state else room._replace(state=state)
 
 
@@ -77,6 +79,8 @@ def with_plans(room: tables.Room, n_more: int) -> tables.Room:
     if "queue" in new:
         length = new["queue"].shape[1]
         new["positions"] = larger(room.positions, length, 0)
+        if room.state.n.limited:
+            new["visible"] = larger(room.visible, length, 1)
         if len(room.operations):
             new["value"] = larger(room.value, length, 1)
             new["table"] = larger(room.table, length, 0)

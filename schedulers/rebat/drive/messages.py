@@ -297,6 +297,8 @@ class Messages:
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
         row.job_class = traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
+        row.client = self.limits.client_of(traits)
+        self.show(self.limits.extend(self.room))
         self.submitted.append(event.job_id)
         return row
 

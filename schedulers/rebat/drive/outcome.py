@@ -17,6 +17,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
 from rebat.drive.parts import LoopMachine
+from rebat.drive.site_limits import SiteLimits
 from rebat.drive.plan_record import PlanRecord
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
@@ -33,6 +34,7 @@ CAUSES = (
     (Cause.NODE_FAILURE, KILLED),
     (Cause.REJECTED, REJECTED),
     (Cause.STOLEN, KILLED),
+    (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
 )
@@ -72,6 +74,7 @@ class Source(Protocol):
     causes : list of str
         Names of the causes of failures.
     machine : LoopMachine
+    limits : SiteLimits
     """
 
     ids: Texts
@@ -83,6 +86,7 @@ class Source(Protocol):
     kind_of: Ints
     causes: list[str]
     machine: LoopMachine
+    limits: SiteLimits
 
     def job_id(self, j: int) -> str:
         """Return the complete id of a job."""
@@ -120,6 +124,10 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
             condition = state.conditions[state.blocks["why_never"][source.table["block"][j] - 1]]
             needed = f"{[*KINDS][condition['kind']]}:{source.blocking(int(condition['block']))}"
             problem = f"its dependency {needed} can never hold"
+        if rows.cause[row] == codes.LIMIT:
+            problem = source.limits.why_never(
+                int(source.table["client"][j]), int(source.table["size"][j])
+            )
         if not problem:
             size, wall_us = int(source.table["size"][j]), int(source.table["wall"][j])
             problem = source.machine.why_rejected(source.partition_of(j), size, wall_us)
@@ -176,7 +184,7 @@ class Rows:
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
         self._walltime_us = self.column("wall")
-        never = (codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY)
+        never = (codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY, codes.LIMIT)
         self.rejected = np.isin(self.cause, never)
         self.again = np.flatnonzero(self.number > 0)
         self._place = narrow(source.order[self.job])

@@ -158,7 +158,7 @@ class PlanRecorder:
             planned = PlannedStarts.of(view, {})
         is_changed = self.compare(planned, view.now_us, view.n_free)
         for attempt_id, text in policy.reasons(view).items():
-            is_changed |= self._explain(view.queue[attempt_id], text)
+            is_changed |= self.explain(view.queue[attempt_id].serial, text)
         if is_changed:
             self.add(self._plan(view, changes))
 
@@ -207,14 +207,14 @@ class PlanRecorder:
             more = np.empty((need, len(ROW_COLUMNS)), dtype=np.int64)
             self._rows = np.concatenate([self._rows, more])
 
-    def _explain(self, attempt: Attempt, text: str) -> bool:
+    def explain(self, serial: int, text: str) -> bool:
         """Add a reason of the policy if it differs from the previous reason for the attempt."""
         number = self._texts.setdefault(text, len(self._texts))
-        if self._reasons.get(attempt.serial) == number:
+        if self._reasons.get(serial) == number:
             return False
-        self._reasons[attempt.serial] = number
+        self._reasons[serial] = number
         self._make_room(1)
-        self._rows[self._n] = len(self._plans), attempt.serial, PlanChange.REASON, number
+        self._rows[self._n] = len(self._plans), serial, PlanChange.REASON, number
         self._n += 1
         return True
 

@@ -13,6 +13,8 @@ from rebat.contract.planned import NO_START, joined
 from rebat.core.attempts import hold_id, resubmission_id
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import NONE, PlanRecorder, bits_of
+from rebat.drive.site_limits import SiteLimits
+from rebat.kernels.barred import BARRED
 from rebat.state import codes, tables
 
 
@@ -23,14 +25,11 @@ def planned_starts(room: tables.Room, p: int, begun: Sequence[int]) -> PlannedSt
     """
     state = room.state
     n = state.parts[p].n_queued
-    starts_us = np.minimum(room.start[p, :n], NO_START)
-    queued = room.queue[p, :n] + 1, room.size[p, :n], room.duration[p, :n], starts_us
-    if not begun:
-        return PlannedStarts(*queued)
     table = np.zeros((4, n + len(begun)), dtype=np.int64)
     is_queued = np.ones(n + len(begun), dtype=np.bool_)
     is_queued[room.positions[: len(begun)]] = False
-    table[:, is_queued] = queued
+    starts_us = room.start[p, :n]
+    table[:, is_queued] = room.queue[p, :n] + 1, room.size[p, :n], room.duration[p, :n], starts_us
     started = [state.attempts[a] for a in begun]
     table[:, ~is_queued] = (
         [a + 1 for a in begun],
@@ -38,7 +37,20 @@ def planned_starts(room: tables.Room, p: int, begun: Sequence[int]) -> PlannedSt
         [row.held_until - row.start for row in started],
         [row.start for row in started],
     )
+    table = table[:, table[3] != BARRED]
+    table[3] = np.minimum(table[3], NO_START)
     return PlannedStarts(*table)
+
+
+def barred_attempts(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
+    """Return the reasons of the attempts that limits bar."""
+    state, reasons = room.state, {}
+    for p, part in enumerate(state.parts if state.n.limited else ()):
+        n = part.n_queued
+        for a in room.queue[p, :n][room.start[p, :n] == BARRED].tolist():
+            job = state.jobs[state.attempts[a].job]
+            reasons[a] = limits.why_barred(state, job.client, job.size)
+    return reasons
 
 
 class RuleRecorder:
@@ -48,14 +60,20 @@ class RuleRecorder:
     ----------
     recorder : PlanRecorder
     machine : LoopMachine
+    limits : SiteLimits
     job_id : callable
         Function that returns the id of a job, given its row.
     """
 
     def __init__(
-        self, recorder: PlanRecorder, machine: LoopMachine, job_id: Callable[[int], str]
+        self,
+        recorder: PlanRecorder,
+        machine: LoopMachine,
+        limits: SiteLimits,
+        job_id: Callable[[int], str],
     ) -> None:
-        self._recorder, self._machine, self._job_id = recorder, machine, job_id
+        self._recorder, self._machine, self._limits = recorder, machine, limits
+        self._job_id = job_id
         self._planned: dict[int, PlannedStarts] = {}
         self._n_out = 0
 
@@ -118,7 +136,10 @@ class RuleRecorder:
         if state.n.fifo:  # each attempt waits for the first
             starts.behind = np.full(len(starts.serials), NONE)
             starts.behind[1:] = starts.serials[:1]
-        if not recorder.compare(starts, now, state.n.n_free):
+        is_changed = recorder.compare(starts, now, state.n.n_free)
+        for a, reason in barred_attempts(room, self._limits).items():
+            is_changed |= recorder.explain(a + 1, reason)
+        if not is_changed:
             return
         for h in self._held:
             row = state.attempts[h]

@@ -44,6 +44,7 @@ from rebat.drive.parts import LoopMachine, Uncovered, machine_of, partitions_of
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
+from rebat.drive.site_limits import SiteLimits
 from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.blocks import spaces_of
 from rebat.kernels.jit import machine_code_of
@@ -250,6 +251,11 @@ def simulate(
     parameters.parted = bool(machine.partitions)
     parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters)
+    limits = SiteLimits(point.common.limits)
+    if parameters.limited:
+        table = table.copy()
+        clients = [limits.client_of(traits) for traits in jobs.traits]
+        table["client"] = np.array(clients, dtype=np.int64)[jobs.extra_codes]
     if parameters.order == codes.BY_ID or parameters.tie == codes.BY_TEXT:
         table = table.copy()
         table["by_name"], table["by_prefix"] = ranks_of(jobs).T
@@ -262,11 +268,12 @@ def simulate(
     play: Any = machine_code_of(run) if compiled else run
     n_failures = len(events.columns(until_us, n_nodes)[0][-1])
     room = tables.room_for(
-        table, profiles, parameters, n_failures, machine.table, jobs.links, formula, compiled
-    )
+        table, profiles, parameters, n_failures, machine.table, jobs.links, limits.tables(),
+        formula, compiled,
+    )  # fmt: skip
     plan = tables.table_for(parameters)
     record = PlanRecorder() if explain else None
-    recorder = RuleRecorder(record, machine, jobs.job_id) if record else None
+    recorder = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -287,7 +294,7 @@ def simulate(
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, events, machine, places)
+    source = Known(jobs, table, events, machine, places, limits)
     return outcome_of(source, events, room, plans, on_progress)
 
 
@@ -347,7 +354,8 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     profiles = zeros(tables.Profile, 0)
     parts, links = tables.parts_for([1]), tables.no_links()
     formula = arrays_of(None, 1)
-    room = tables.room_for(jobs, profiles, parameters, 0, parts, links, formula, True)
+    limits = tables.no_limits()
+    room = tables.room_for(jobs, profiles, parameters, 0, parts, links, limits, formula, True)
     return (
         *Events([]).columns(0, 1)[0],
         room,
@@ -390,8 +398,8 @@ class Submissions:
         Ids in the order of the workload.
     order : int64 array, shape (n,)
         Positions in the workload.
-    profiles : int array, shape (n,)
-        Positions in ``profile_names``.
+    profiles, extra_codes : int arrays, shape (n,)
+        Positions in ``profile_names`` and in ``traits``.
     kinds, kind_of : list of Checkpointing or None, int64 array
         The distinct checkpoints, and the position of those of each profile.
     table, table_of_profiles : arrays of Job and Profile
@@ -414,17 +422,18 @@ class Submissions:
         self.table_of_profiles["ret"] = [int(profile.get("ret", 0)) for profile in profiles]
         for name, values in zip(PATTERN, patterns.reshape(-1, 6)[self.kind_of].T, strict=True):
             self.table_of_profiles[name] = values
-        traits = [traits_of(extra) for extra in jobs.extra_fields]
-        classes = [each.priority_class for each in traits]
+        self.traits = [traits_of(extra) for extra in jobs.extra_fields]
+        self.extra_codes = jobs.extra_codes[order]
+        classes = [each.priority_class for each in self.traits]
         numbers = {"": 0}
-        users = [numbers.setdefault(each.user, len(numbers)) for each in traits]
+        users = [numbers.setdefault(each.user, len(numbers)) for each in self.traits]
         walls_us = jobs.walltime_us
         self.table = table = zeros(tables.Job, len(order))
         table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
         table["wall"] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
         table["profile"] = self.profiles
-        table["job_class"] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
-        table["user"] = np.array(users, dtype=np.int64)[jobs.extra_codes[order]]
+        table["job_class"] = np.array(classes, dtype=np.int64)[self.extra_codes]
+        table["user"] = np.array(users, dtype=np.int64)[self.extra_codes]
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
 
@@ -474,6 +483,7 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     parameters.varies = formula is not None and formula.varies
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
+    parameters.limited = bool(point.common.limits)
     for part in point.reactions:
         if isinstance(part, StealingOptions):
             parameters.stealing = True
@@ -495,10 +505,16 @@ class Known:
     workload_of, workloads = 0, {"w0": 0}
 
     def __init__(
-        self, jobs: Submissions, events: Events, machine: LoopMachine, places: Ints | None
+        self,
+        jobs: Submissions,
+        table: Any,
+        events: Events,
+        machine: LoopMachine,
+        places: Ints | None,
+        limits: SiteLimits,
     ) -> None:
-        self._jobs, self._places, self.machine = jobs, places, machine
-        self.ids, self.order, self.table = jobs.ids, jobs.order, jobs.table
+        self._jobs, self._places, self.machine, self.limits = jobs, places, machine, limits
+        self.ids, self.order, self.table = jobs.ids, jobs.order, table
         self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
         self.causes = events.causes  # only after the run
 

@@ -34,6 +34,7 @@ from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.plans import RuleRecorder
+from rebat.drive.site_limits import SiteLimits
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
@@ -132,13 +133,16 @@ class Wire(Messages):
         self.parameters = parameters_of(point, self.machine.n_nodes, self.options.max_attempts)
         self.parameters.parted = bool(self.machine.partitions)
         self.extended = extended(self.parameters)
+        self.limits = SiteLimits(point.common.limits)
         self.formula = arrays_of(point.common.formula, n_nodes)
         self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = p.order == codes.BY_ID or p.tie == codes.BY_TEXT
         self.recorder = None
         if self._record is not None:
-            self.recorder = RuleRecorder(self._record, self.machine, self.submitted.__getitem__)
+            self.recorder = RuleRecorder(
+                self._record, self.machine, self.limits, self.submitted.__getitem__
+            )
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
         self._interrupted: dict[str, int] = {}
         self._refusals: list[tuple[int, str, str]] = []
@@ -151,7 +155,8 @@ class Wire(Messages):
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
-                self.machine.table, tables.no_links(), self.formula, compiled=False,
+                self.machine.table, tables.no_links(), tables.no_limits(), self.formula,
+                compiled=False,
             )
         )  # fmt: skip
         self.state.n.unfinished = 0

@@ -27,6 +27,9 @@ KINDS = ("user", "account", "queue")
 
 EXPECTED = "KIND[=NAME]:jobs=N:nodes=N joined by +, like user:jobs=4+account=phys:nodes=64"
 
+EXCEEDS = "its start would exceed a limit: "
+"""Beginning of the reason why a job waits."""
+
 OF_KIND = {"user": "account", "account": "child"}
 """Further words of a limit with a name: the account of a user, or a child of an account."""
 
@@ -78,6 +81,26 @@ def read_limits(text: str) -> dict[tuple[str, str], Limit]:
     return rows
 
 
+def groups_of(
+    limits: Mapping[tuple[str, str], Limit], traits: Traits
+) -> Iterator[tuple[str, str, Limit]]:
+    """Yield kind, name and limit of the groups to which a job belongs.
+
+    >>> [name for _, name, _ in groups_of(read_limits("user:jobs=4"), Traits(user="ann"))]
+    ['ann']
+    """
+    for kind in KINDS:
+        name = getattr(traits, kind) or (traits.partition if kind == "queue" else "")
+        limit = limits.get((kind, name)) or limits.get((kind, ""))
+        if limit and name:
+            yield kind, name, limit
+    for (kind, label), limit in limits.items():
+        name = label.partition(" in ")[0]
+        own = limit.others and label != getattr(traits, kind)
+        if own and limit.holds_for(kind, name, traits):
+            yield kind, label, limit
+
+
 class Group(msgspec.Struct):
     """The running jobs and held nodes of a user, an account or a queue, and the limit."""
 
@@ -92,13 +115,31 @@ class Group(msgspec.Struct):
 
         ``starting`` contains the numbers of jobs and of nodes that start now.
         """
-        limit, jobs, nodes = self.limit, self.jobs + starting[0], self.nodes + starting[1]
-        if limit.jobs and jobs + 1 > limit.jobs:
-            return f"{self.kind} {self.name} runs {counted(jobs, 'job')}, the limit"
-        if limit.nodes and nodes + n_nodes > limit.nodes:
-            used = f"{self.kind} {self.name} uses {counted(nodes, 'node')}"
-            return f"{used}, and the limit is {limit.nodes}"
+        jobs, nodes = self.jobs + starting[0], self.nodes + starting[1]
+        return why_barred(self.kind, self.name, self.limit, (jobs, nodes), n_nodes)
+
+
+def why_barred(
+    kind: str, name: str, limit: Limit, running: tuple[int, int], n_nodes: int
+) -> str:
+    """Return why one more job of a group would exceed its limit, or an empty text.
+
+    ``running`` contains the numbers of running jobs and of their nodes.
+    """
+    jobs, nodes = running
+    if limit.jobs and jobs + 1 > limit.jobs:
+        return f"{kind} {name} runs {counted(jobs, 'job')}, the limit"
+    if limit.nodes and nodes + n_nodes > limit.nodes:
+        return f"{kind} {name} uses {counted(nodes, 'node')}, and the limit is {limit.nodes}"
+    return ""
+
+
+def why_never(kind: str, name: str, limit: Limit, n_nodes: int) -> str:
+    """Return why a job of a group can never start, or an empty text."""
+    if not 0 < limit.nodes < n_nodes:
         return ""
+    needs = counted(n_nodes, "node")
+    return f"requires {needs}, but the limit of {kind} {name} is {limit.nodes}"
 
 
 class Accounting(Wrapping):
@@ -117,7 +158,6 @@ class Accounting(Wrapping):
     def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
         super().__init__(planning)
         self._shares, self._limits = shares, read_limits(limits)
-        self._joint = [row for row in self._limits.items() if row[1].others]
         self._groups: dict[tuple[str, str], Group] = {}
         self._holding: dict[str, tuple[Traits, int]] = {}
         self._waiting: dict[str, tuple[Attempt, Traits]] = {}
@@ -159,20 +199,10 @@ class Accounting(Wrapping):
 
     def _groups_of(self, traits: Traits) -> Iterator[Group]:
         """Yield the groups with a limit to which a job belongs."""
-        for kind in KINDS:
-            name = getattr(traits, kind) or (traits.partition if kind == "queue" else "")
-            limit = self._limits.get((kind, name)) or self._limits.get((kind, ""))
-            if limit and name:
-                yield self._group(kind, name, limit)
-        for (kind, label), limit in self._joint:
-            name = label.partition(" in ")[0]
-            if label != getattr(traits, kind) and limit.holds_for(kind, name, traits):
-                yield self._group(kind, label, limit)
-
-    def _group(self, kind: str, name: str, limit: Limit) -> Group:
-        if (kind, name) not in self._groups:
-            self._groups[kind, name] = Group(kind, name, limit)
-        return self._groups[kind, name]
+        for kind, name, limit in groups_of(self._limits, traits):
+            if (kind, name) not in self._groups:
+                self._groups[kind, name] = Group(kind, name, limit)
+            yield self._groups[kind, name]
 
     # ---- limits
 
@@ -181,18 +211,19 @@ class Accounting(Wrapping):
         for attempt in (*changes.arrived, *changes.resubmitted):
             traits = view.job(attempt.job_id).traits
             self._waiting[attempt.job_id] = attempt, traits
-            for group in self._groups_of(traits):
-                if 0 < group.limit.nodes < attempt.n_nodes:
-                    needs = counted(attempt.n_nodes, "node")
-                    limit = f"the limit of {group.kind} {group.name} is {group.limit.nodes}"
-                    del self._waiting[attempt.job_id]
-                    yield Reject(attempt.id, f"requires {needs}, but {limit}")
-                    break
+            groups = self._groups_of(traits)
+            never = (why_never(g.kind, g.name, g.limit, attempt.n_nodes) for g in groups)
+            if reason := next(filter(None, never), ""):
+                del self._waiting[attempt.job_id]
+                yield Reject(attempt.id, reason)
         for job_id in changes.withdrawn:
             self._waiting.pop(job_id, None)
 
     def _visible(self, changes: Changes, rejected: set[str]) -> Changes:
-        """Return the changes for the planning: attempts that limits bar are not in its queue."""
+        """Return the changes for the planning: attempts that limits bar are not in its queue.
+
+        If attempts are barred, or no longer, the planning makes its plan again.
+        """
         before, self._barred = self._barred, {}
         for job_id, (attempt, traits) in self._waiting.items():
             if any(group.refuses(attempt.n_nodes) for group in self._groups_of(traits)):
@@ -215,7 +246,7 @@ class Accounting(Wrapping):
             + [a for a in back if not a.number],
             resubmitted=[a for a in changes.resubmitted if a.id not in hidden]
             + [a for a in back if a.number],
-            withdrawn=changes.withdrawn + gone,
+            withdrawn=changes.withdrawn + gone + [attempt.job_id for attempt in back],
         )
 
     def _allowed(self, view: View, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
@@ -250,5 +281,5 @@ class Accounting(Wrapping):
             groups = self._groups_of(view.job(job_id).traits)
             reason = next(filter(None, (group.refuses(attempt.n_nodes) for group in groups)), "")
             if attempt.id in view.queue and reason:
-                reasons[attempt.id] = f"its start would exceed a limit: {reason}"
+                reasons[attempt.id] = EXCEEDS + reason
         return reasons

@@ -495,7 +495,7 @@ class Point(msgspec.Struct, frozen=True):
             and isinstance(self.placement, AnyOptions | NamedOptions)
             and orders
             and common.order != "fcfs-by-id"
-            and not (self.parted or common.limits or common.reservations or self.accounts_usage)
+            and not (self.parted or common.reservations or self.accounts_usage)
         )
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
@@ -520,7 +520,7 @@ class Point(msgspec.Struct, frozen=True):
             planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)
-        if common.limits or self.accounts_usage:
+        if not self.plans_by_rules and (common.limits or self.accounts_usage):
             planning = Accounting(planning, shares, common.limits)
         if windows:
             planning = Reserving(planning, windows)

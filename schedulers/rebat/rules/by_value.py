@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rebat.kernels import formula as kernel
+from rebat.kernels.barred import BARRED
 from rebat.kernels.formula import evaluate
 from rebat.kernels.jit import rule
 from rebat.models.formula import COLUMNS, Formula
@@ -79,17 +80,17 @@ def place_by_value(attempts: Any, queue: Any, values: Any, n: int, a: int, value
 def sort_by_value(
     attempts: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int
 ) -> bool:
-    """Sort a queue, which is nearly sorted. Return whether it changed."""
+    """Sort a queue, which is nearly sorted. Return whether the order of a plan changed."""
     changed = False
     for at in range(1, n):
         a, value, k = queue[at], values[at], at
         n_nodes, length, begin = size[at], duration[at], start[at]
         while k > 0 and precedes(attempts, a, value, queue[k - 1], values[k - 1]):
+            changed |= begin != BARRED and start[k - 1] != BARRED
             queue[k], values[k] = queue[k - 1], values[k - 1]
             size[k], duration[k], start[k] = size[k - 1], duration[k - 1], start[k - 1]
             k -= 1
         if k < at:
-            changed = True
             queue[k], values[k] = a, value
             size[k], duration[k], start[k] = n_nodes, length, begin
     return changed

@@ -34,6 +34,7 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.limits import apply_limits
 from rebat.rules.links import is_blocked, release
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
@@ -400,32 +401,38 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: 
 
 @inlined_rule
 def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
-    """Plan in every partition in which something has changed."""
+    """Plan in every partition in which something has changed, and again if limits cut it short."""
     n, n_parts = state.n, len(state.parts)
+    n.is_exceeded = 1
     if recorder is not None:
         recorder.begin(state, room)
-    for i in range(n.n_entered if n.parted else 0):
-        a = state.lists[i].entered
-        if state.attempts[a].number == 0 and not is_allowed(state, a):
-            reject(state, a, codes.REJECTED)
-    nodes_changed = False
-    for p in range(n_parts):
-        if n.parted and not has_news(state, p):
-            continue
-        failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
-        outcome = plan(state, room, table, p, failures, repairs, now)
-        if outcome != codes.DONE:
-            return outcome
-        if recorder is not None:
-            recorder.note(room, p)
-        nodes_changed |= failures or repairs
-        state.parts[p].failures = state.parts[p].repairs = 0
+    while n.is_exceeded:
+        n.is_exceeded = 0
+        if n.limited:
+            apply_limits(state, room)
+        for i in range(n.n_entered if n.parted else 0):
+            a = state.lists[i].entered
+            if state.attempts[a].number == 0 and not is_allowed(state, a):
+                if state.attempts[a].cause == 0:
+                    reject(state, a, codes.REJECTED)
+        nodes_changed = False
+        for p in range(n_parts):
+            if n.parted and not has_news(state, p):
+                continue
+            failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
+            outcome = plan(state, room, table, p, failures, repairs, now)
+            if outcome != codes.DONE:
+                return outcome
+            if recorder is not None:
+                recorder.note(room, p)
+            nodes_changed |= failures or repairs
+            state.parts[p].failures = state.parts[p].repairs = 0
+        if nodes_changed:
+            for i in range(n.n_changed):
+                node = room.changed[i]
+                room.marked[node], room.reported[node] = False, state.down[node]
+            n.n_changed = 0
+        n.n_entered = n.n_left = n.n_new_holds = n.n_refused = 0
     if recorder is not None:
         recorder.end(room, now)
-    if nodes_changed:
-        for i in range(n.n_changed):
-            node = room.changed[i]
-            room.marked[node], room.reported[node] = False, state.down[node]
-        n.n_changed = 0
-    n.n_entered = n.n_left = n.n_new_holds = n.n_refused = 0
     return codes.DONE

@@ -10,9 +10,11 @@ from typing import Any
 
 from rebat.core.units import FOREVER_US
 from rebat.kernels import blocks, counts, named, named_lists, pool, slices
+from rebat.kernels.barred import BARRED, is_last, n_visible, pack, unpack
 from rebat.kernels.deep import renew, reserve
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.by_value import place_by_value, set_values, sort_by_value
+from rebat.rules.limits import is_barred, within_limits
 from rebat.rules.predict import later_end, predicted
 from rebat.rules.queue import place_in_queue, planned, pop, push
 from rebat.rules.waits import emit, note_progress, reject
@@ -254,7 +256,9 @@ def plan(
             upkeep = max(upkeep, parameters.on_repair)
         for i in range(n.n_entered):
             a = lists[i].entered
-            if attempts[a].priority > codes.REGULAR and jobs[attempts[a].job].part == p:
+            if attempts[a].priority <= codes.REGULAR or jobs[attempts[a].job].part != p:
+                continue
+            if attempts[a].cause != codes.LIMIT and not is_barred(state, a):
                 upkeep = max(upkeep, parameters.on_priority)
     # ---- the queue
     value, by_value = room.value[p], parameters.order == codes.BY_VALUE
@@ -270,19 +274,19 @@ def plan(
         upkeep = codes.REBUILD
         if table is not None:
             named.clear(table)
-    before = n_queue
+    before, limited = n_queue, parameters.limited != 0
+    if limited:
+        before = n_visible(start, n_queue)
     if parameters.timed:
         for i in range(n.n_entered):
             a = lists[i].entered
-            if attempts[a].wall < FOREVER_US or attempts[a].cause == codes.REJECTED:
+            if attempts[a].wall < FOREVER_US or attempts[a].cause != 0:
                 continue
             if jobs[attempts[a].job].part == p:
                 reject(state, a, codes.NO_WALLTIME)
     for i in range(n.n_entered):
         a = lists[i].entered
-        if jobs[attempts[a].job].part != p or attempts[a].cause == codes.REJECTED:
-            continue
-        if parameters.timed and attempts[a].wall >= FOREVER_US:
+        if jobs[attempts[a].job].part != p or attempts[a].cause != 0:
             continue
         if jobs[attempts[a].job].size > part.most:
             reject(state, a, codes.REJECTED)
@@ -305,7 +309,16 @@ def plan(
         attempts[a].predicted = predicted(state, a)
         duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
         n_queue += 1
-        upkeep = max(upkeep, parameters.on_arrival if at == n_queue - 1 else codes.REBUILD)
+        if is_barred(state, a):
+            start[at] = BARRED
+        elif at == n_queue - 1 or (limited and is_last(start, at, n_queue)):
+            upkeep = max(upkeep, parameters.on_arrival)
+        else:
+            upkeep = codes.REBUILD
+    n_all, visible = n_queue, room.visible
+    if limited:
+        n_queue = pack(size, duration, start, n_all, visible)
+        size, duration, start = visible[0], visible[1], visible[2]
     # ---- the plan: reservations
     if not fifo and (depth == codes.ALL or n_queue or parameters.named):
         if table is not None and depth == codes.ALL and upkeep == codes.REBUILD:
@@ -380,9 +393,11 @@ def plan(
         n_due = first_that_fit(size, n_queue, part.n_free, room.positions)
     elif n_queue:
         n_due = counts.due(start, n_queue, now, room.positions)
+    if limited:
+        n_due = within_limits(state, p, queue, visible, room.positions, n_due)
     for i in range(n_due):
         at, first = room.positions[i], n.n_nodes_used
-        a, n_wanted = queue[at], size[at]
+        a, n_wanted = queue[visible[3, at] if limited else at], size[at]
         k = -1
         if table is not None and not fifo:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
@@ -403,6 +418,17 @@ def plan(
         n_holds = push(holds, n_holds, until, n.key, a)
         if table is None:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
+    if table is not None and n.is_exceeded:  # not all that were due have started
+        named.clear(table)
+        for i in range(n_due):
+            a = queue[visible[3, room.positions[i]]]
+            first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
+            slices.take_nodes(table, nodes[first : first + k], now, attempts[a].held_until)
+    if limited:
+        unpack(visible, n_queue, room.start[p])
+        size, duration, start, n_queue = room.size[p], room.duration[p], room.start[p], n_all
+        for i in range(n_due):
+            room.positions[i] = visible[3, room.positions[i]]
     if n_due and by_value:
         left_at = room.positions[0]
         due = 1
@@ -450,11 +476,11 @@ def is_allowed(state: Any, a: int) -> bool:
 def has_news(state: Any, p: int) -> bool:
     """Return whether something in a partition has changed since its last plan."""
     n, jobs, attempts = state.n, state.jobs, state.attempts
-    if state.parts[p].failures or state.parts[p].repairs:
+    if state.parts[p].failures or state.parts[p].repairs or state.parts[p].withdrawn:
         return True
     for i in range(n.n_entered):
         a = state.lists[i].entered
-        if jobs[attempts[a].job].part == p and attempts[a].cause != codes.REJECTED:
+        if jobs[attempts[a].job].part == p and attempts[a].cause == 0:
             return True
     for i in range(n.n_left):
         if jobs[attempts[state.lists[i].left].job].part == p:

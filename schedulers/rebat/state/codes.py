@@ -56,8 +56,9 @@ OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
 """Predictions of run times."""
 
 COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DEPENDENCY = range(8)
-"""Causes of the end of an attempt."""
-MOVED, PREEMPTED, HORIZON, SILENT_ERROR, MOLDED = range(8, 13)
+LIMIT = 8
+"""Causes of the end of an attempt. The cause of an attempt that has not ended is 0 too."""
+MOVED, PREEMPTED, HORIZON, SILENT_ERROR, MOLDED = range(9, 14)
 """Other causes. Only Python policies, stages of recovery and operations have them."""
 
 STARTED, NOT_OK, OK = range(1, 4)
@@ -77,4 +78,5 @@ ALL = -1
 APPEND, COMPRESS, REBUILD = 1, 2, 3
 REGULAR, VICTIM_FIRST, FAILED = 1, 2, 3
 LONGEST_US = 2**60
+NO_LIMIT = 2**60
 FREE = pool.FREE

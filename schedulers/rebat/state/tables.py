@@ -33,6 +33,7 @@ class Attempt(msgspec.Struct, gc=False):
     the running attempts. Fields that begin with ``own``: the checkpoints, if the numbers of
     resubmissions are rounded. Fields of held nodes: ``record``, ``planned_at`` and ``n_planned_at``
     (the nodes that the plan knows), ``size_of_hold``, and ``lives`` (how often nodes were chosen).
+    ``charged`` is the number of nodes that count for limits.
     """
 
     queued: int = 0
@@ -65,6 +66,7 @@ class Attempt(msgspec.Struct, gc=False):
     n_planned_at: Short = 0
     size_of_hold: Short = 0
     lives: Short = 0
+    charged: Short = 0
 
 
 class Job(msgspec.Struct, gc=False):
@@ -73,6 +75,7 @@ class Job(msgspec.Struct, gc=False):
     ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
     resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
     and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
+    ``client`` is the row of `Client`.
     """
 
     submit: int = 0
@@ -88,6 +91,7 @@ class Job(msgspec.Struct, gc=False):
     progress: int = 0
     block: int = 0
     once: int = 0
+    client: int = 0
 
 
 class Profile(msgspec.Struct, gc=False):
@@ -281,6 +285,33 @@ class JobArray(msgspec.Struct, gc=False):
     listed: int = 0
 
 
+class Group(msgspec.Struct, gc=False):
+    """A user, an account or a queue with a limit: the maximum numbers of running jobs and of their
+    nodes (0: no maximum), and the present numbers. Held nodes count as a job.
+    """
+
+    max_jobs: int = 0
+    max_nodes: int = 0
+    n_jobs: int = 0
+    n_nodes: int = 0
+
+
+class Client(msgspec.Struct, gc=False):
+    """The jobs that belong to the same groups with limits. ``largest`` is the maximum number of
+    nodes of a job. Row 0 has no group.
+    """
+
+    first_group: int = 0
+    n_groups: int = 0
+    largest: int = 0
+
+
+class Membership(msgspec.Struct, gc=False):
+    """A group of a client. Those of a client are consecutive."""
+
+    group: int = 0
+
+
 class Entry(msgspec.Struct, gc=False):
     """An entry of a heap."""
 
@@ -328,6 +359,7 @@ class Numbers(msgspec.Struct, gc=False):
     millionths: int = 0
     varies: int = 0
     sort_period: int = 0
+    limited: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -363,6 +395,8 @@ class Numbers(msgspec.Struct, gc=False):
     n_out: int = 0
     n_hit: int = 0
     n_failed_now: int = 0
+    counts_changed: int = 0
+    is_exceeded: int = 0
     may_plan: int = 0
     n_first_kills: int = 0
     next_job: int = 0
@@ -394,6 +428,26 @@ def no_links() -> Links:
     return Links(zeros(Block, 0), zeros(Condition, 0), zeros(JobArray, 0))
 
 
+class Limits(NamedTuple):
+    """The groups with limits, and which jobs belong to them (`rebat.rules.limits`).
+
+    Attributes
+    ----------
+    groups, clients, memberships : arrays of Group, Client and Membership
+    """
+
+    groups: Any
+    clients: Any
+    memberships: Any
+
+
+def no_limits() -> Limits:
+    """Return the limits of a site without limits."""
+    clients = zeros(Client, 1)
+    clients["largest"] = codes.NO_LIMIT
+    return Limits(zeros(Group, 0), clients, zeros(Membership, 0))
+
+
 class State(NamedTuple):
     """Jobs, attempts, nodes and stops. All rules use these arrays.
 
@@ -420,6 +474,12 @@ class State(NamedTuple):
         The partition of each block.
     blocks, conditions, arrays : rows
         See `Links`.
+    groups, clients, memberships : rows
+        See `Limits`.
+    allowed : int64 array
+        The maximum number of nodes with which a job of each client can start now.
+    client_of : int64 array
+        The client of each attempt that has entered the queue, if there are limits.
     out : rows of Decision
     """
 
@@ -446,6 +506,11 @@ class State(NamedTuple):
     blocks: Any
     conditions: Any
     arrays: Any
+    groups: Any
+    clients: Any
+    memberships: Any
+    allowed: Any
+    client_of: Any
     out: Any
 
 
@@ -468,6 +533,8 @@ class Room(NamedTuple):
         Values of the queued attempts, if the queue order is a formula.
     operations, arguments, table, stack : arrays
         The formula, the table of its columns, and scratch (`rebat.kernels.formula`).
+    visible : int64 array, shape (4, k)
+        Sizes, durations, starts and positions of the queued attempts that no limit bars.
     positions : int64 array, shape (k,)
         Positions of the attempts that are due.
     base_t, base_f, plan_t, plan_f : int64 arrays, shape (p, m)
@@ -492,6 +559,7 @@ class Room(NamedTuple):
     arguments: Any
     table: Any
     stack: Any
+    visible: Any
     positions: Any
     base_t: Any
     base_f: Any
@@ -530,6 +598,7 @@ def room_for(
     n_failures: int,
     parts: Any,
     links: Links,
+    limits: Limits,
     formula: tuple[Any, Any],
     compiled: bool,
 ) -> Room:
@@ -578,9 +647,14 @@ def room_for(
         blocks=rows_of(Block, links.blocks, compiled),
         conditions=rows_of(Condition, links.conditions, compiled),
         arrays=rows_of(JobArray, links.arrays, compiled),
+        groups=rows_of(Group, limits.groups, compiled),
+        clients=rows_of(Client, limits.clients, compiled),
+        memberships=rows_of(Membership, limits.memberships, compiled),
+        allowed=ints(len(limits.clients)),
+        client_of=ints(k if parameters.limited else 1),
         out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
-    state.n.n_free, state.n.unfinished = n_free, n_jobs
+    state.n.n_free, state.n.unfinished, state.n.counts_changed = n_free, n_jobs, 1
     state.n.sequence = state.n.line_sequence = 2
     state.n.job_sequence = 1
     room = Room(
@@ -600,6 +674,7 @@ def room_for(
         arguments=formula[1],
         table=np.zeros((queued if by_value else 1, len(COLUMNS))),
         stack=np.zeros(DEEPEST),
+        visible=ints(4, queued if parameters.limited else 1),
         positions=ints(queued),
         base_t=ints(n_parts, POINTS),
         base_f=ints(n_parts, POINTS),
@@ -621,7 +696,9 @@ def _tables(n_tables: int, n: int, compiled: bool) -> Any:
 GROWING = {
     **dict.fromkeys(("attempts", "lists", "hits", "kills", "stops", "waits"), 0),
     **dict.fromkeys(("hold_records", "calls", "out", "ends", "nodes", "positions", "table"), 0),
+    "client_of": 0,
     **dict.fromkeys(("holds", "overdue", "size", "duration", "start", "queue", "value"), 1),
+    "visible": 1,
     **dict.fromkeys(("base_t", "base_f", "plan_t", "plan_f"), 1),
 }
 """The tables that `twice` enlarges, and the axis along which they grow."""

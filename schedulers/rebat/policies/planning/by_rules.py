@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebat.contract import Changes, PlannedStarts, Proposal, View
@@ -23,5 +23,10 @@ class RulePlanning(Planning):
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the starts of the queued attempts in the most recent plan."""
-        planned: PlannedStarts = view._planned_by_rules()
+        planned: PlannedStarts = view._by_rules.planned()
         return planned
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the limits that bar attempts."""
+        reasons: dict[str, str] = view._by_rules.reasons()
+        return reasons
