@@ -128,6 +128,7 @@ class Stop:
     wall: int
     pattern: Pattern | None
     rest: int = 0
+    in_doubt: bool = False
 
 
 @dataclass(eq=False)
@@ -228,12 +229,8 @@ class Simulation:
         self, jobs: list[Job], n_nodes: int, events: list[tuple[int, bool, list[int]]],
         options: dict[str, Any], max_attempts: int, lazily: bool = False,
     ) -> None:  # fmt: skip
-        self.jobs, self.n_nodes, self.options, self.max_attempts = (
-            jobs,
-            n_nodes,
-            options,
-            max_attempts,
-        )
+        self.jobs, self.n_nodes, self.options = jobs, n_nodes, options
+        self.max_attempts = max_attempts
         self.events, self.lazily = events, lazily
         self.now, self.serials, self.seqs = 0, 0, 0
         self.up = set(range(n_nodes))
@@ -408,20 +405,17 @@ class Simulation:
             period = math.sqrt(2 * cost / (rate * 1e-8 * a.job.n)) if rate else period
         first = period if p.first_period == p.period else p.first_period / 1e6
         q = Pattern(period, cost, p.recovery / 1e6, first, p.first_recovery / 1e6)  # type: ignore[arg-type]
-        left = left_after(q, run, timing, self.dialect("semantics") == "authors", 0.1)
+        authors = self.dialect("semantics") == "authors"
+        left = left_after(q, run, timing, authors, 0.1)
+        # nothing says whether times or run times are in seconds: 42.31 - 30.31 is more than 12
+        other = left_after(q, self.now / 1e6 - a.start / 1e6, timing, authors, 0.1)
+        in_doubt = abs(other.useful - left.useful) > 1e-4
         rf = left.first_recovery
         delay = six(rf + (delay - q.first_recovery) - left.useful)
         wall = six(rf + ((wall + 5 - q.first_recovery) - 5) - left.useful)
         copy = Pattern(*[us(six(x)) for x in (period, cost, q.recovery, left.first_period, rf)])
-        return Stop(
-            a,
-            useful,
-            us(left.wait),
-            us(delay),
-            a.wall if a.wall >= FOREVER else us(wall),
-            copy,
-            rest,
-        )
+        ends = FOREVER if a.wall >= FOREVER else us(wall)
+        return Stop(a, useful, us(left.wait), us(delay), ends, copy, rest, in_doubt)
 
     def dialect(self, name: str) -> str:
         """Return a value of the dialect (node-stealing.md: the differences)."""
@@ -442,22 +436,14 @@ class Simulation:
     def resubmit(self, stop: Stop, priority: int, interrupted: bool = True) -> None:
         """Put the copy of a stopped attempt into the queue, or end its job."""
         a = stop.attempt
+        if stop.in_doubt:
+            self.doubts.add("with six digits, a stop is at the end of a checkpoint")
         if interrupted and a.job.interruptions >= self.max_attempts:
             self.given_up.append(a.job.id)
             self.over(a.job, "given up")
             return
-        self.enter(
-            Attempt(
-                a.job,
-                a.number + 1,
-                0,
-                max(1, stop.wall),
-                max(1, stop.delay),
-                0,
-                priority,
-                stop.pattern,
-            )
-        )
+        wall, delay = max(1, stop.wall), max(1, stop.delay)
+        self.enter(Attempt(a.job, a.number + 1, 0, wall, delay, 0, priority, stop.pattern))
 
     # ---- reactions
 
@@ -504,8 +490,13 @@ class Simulation:
         if two and due and kills:
             self.doubts.add("a stop is due at the time of a failure")
         self.unblock_all()
-        if any(w.why == "ended" for w in over) or (two and (kills or any(w.why for w in over))):
-            self.plan()
+        first = any(w.why == "ended" for w in over)
+        first = first or (two and (bool(kills) or any(w.why for w in over)))
+        lowest = self.dialect("held") == "lowest"  # semantics: the nodes are chosen again later
+        first = first or (lowest and any(w.lost for w in self.waits if w not in over))
+        if first and self.plan() and not kills:
+            # semantics: the dependent job is before stops; nothing about the ends of waits
+            self.doubts.add("a start of the first plan releases a job, and a wait ends")
         for wait in due:
             self.hold_ends(wait)
         self.unblock_all()
@@ -799,11 +790,14 @@ class Simulation:
                     return Block(start, end, a.job.n, frozenset())
         return None
 
-    def plan(self) -> None:
-        """Plan, and again if a start lets further jobs enter the queue."""
+    def plan(self) -> bool:
+        """Plan, and again if a start lets further jobs enter the queue. Return whether one did."""
         self.plan_once()
+        again = False
         while self.unblock_all():
+            again = True
             self.plan_once()
+        return again
 
     def plan_once(self) -> None:
         self.sort_by_formula()
