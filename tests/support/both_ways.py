@@ -70,6 +70,28 @@ def with_users(made: Workload, rng: random.Random) -> Workload:
     return msgspec.structs.replace(made, jobs=jobs)
 
 
+def with_owners(made: Workload, rng: random.Random) -> Workload:
+    """Return the workload with users, accounts and queues for most jobs."""
+
+    def owners() -> dict[str, str]:
+        names = (name for name in ("user", "account", "queue") if rng.random() < 0.8)
+        return {name: rng.choice("abc") for name in names}
+
+    jobs = (msgspec.structs.replace(job, extra={**job.extra, **owners()}) for job in made.jobs)
+    return msgspec.structs.replace(made, jobs=tuple(jobs))
+
+
+def limits(rng: random.Random, n_nodes: int) -> str:
+    """Return limits that jobs with these owners reach."""
+    parts = []
+    for kind in ("user", "account", "queue", "user=a", "queue=b", "account=x:child=a"):
+        if rng.random() < 0.4:
+            most = {"jobs": rng.randint(1, 4), "nodes": rng.randint(1, 2 * n_nodes)}
+            names = rng.choice([["jobs"], ["nodes"], ["jobs", "nodes"]])
+            parts.append(":".join([kind, *(f"{name}={most[name]}" for name in names)]))
+    return "+".join(parts) or "user:jobs=1"
+
+
 def longer(made: Workload, factor: int) -> Workload:
     """Return the workload with all times multiplied by a factor."""
     jobs = tuple(
@@ -93,10 +115,11 @@ def longer(made: Workload, factor: int) -> Workload:
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
-    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds).
+    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). A fifth of
+    the policies has limits if ``limited`` is set.
     """
 
-    def __init__(self, seed: int, depends: bool | None = None) -> None:
+    def __init__(self, seed: int, depends: bool | None = None, limited: bool = True) -> None:
         self._rng = rng = random.Random(seed)
         self.n_nodes = rng.choice([2, 4, 10])
         self._is_busy = rng.random() < 0.6
@@ -123,6 +146,10 @@ class Case:
             self.events = [
                 msgspec.structs.replace(event, at_us=event.at_us * scale) for event in self.events
             ]
+        rules = random.Random(seed + 1)
+        if limited and rules.random() < 0.2 and preset(self.policy).point.plans_by_rules:
+            self.policy += f",limits={limits(rules, self.n_nodes)}"
+            self.workload = with_owners(self.workload, rules)
 
     def _workload(self) -> Workload:
         """Return a workload of rigid delays, without checkpoints in tiers."""

@@ -40,7 +40,8 @@ class PartedCase:
         self.depends = seed if engines and seed % 2 else 0
         self.explain = engines
         self.cases = [
-            Case(rng.randrange(10**6), depends=False) for _ in range(rng.choice([2, 2, 3, 4]))
+            Case(rng.randrange(10**6), depends=False, limited=False)
+            for _ in range(rng.choice([2, 2, 3, 4]))
         ]
         self.options = self._options(self.cases[0].policy)
         self.limits = [""] * len(self.cases)

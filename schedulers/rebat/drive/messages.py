@@ -35,6 +35,7 @@ from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.drive.linking import Linking
 from rebat.drive.parts import LoopMachine
+from rebat.drive.site_limits import SiteLimits
 from rebat.rules.instant import change_nodes, submit
 from rebat.state import tables
 from rebat.state.ledger import Ledger
@@ -101,6 +102,7 @@ class Messages:
     room: tables.Room
     state: Any
     machine: LoopMachine
+    limits: SiteLimits
     extended: bool | None = True
     """The argument of the rules which says which of them are needed."""
 

@@ -17,8 +17,8 @@ from rebat.core.nodes import NodeSet
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
 from rebat.drive.parts import LoopMachine
-from rebat.drive.site_limits import SiteLimits
 from rebat.drive.plan_record import PlanRecord
+from rebat.drive.site_limits import SiteLimits
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.policies.partitions import Partition

@@ -34,7 +34,6 @@ from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import LoopMachine, machine_of
 from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.plans import RuleRecorder
-from rebat.drive.site_limits import SiteLimits
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
@@ -42,6 +41,7 @@ from rebat.drive.simulate import (
     parameters_of,
     with_periods_as_forwarded,
 )
+from rebat.drive.site_limits import SiteLimits
 from rebat.drive.told import Told
 from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.speedup import speedup_of

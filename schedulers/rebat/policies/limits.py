@@ -119,9 +119,7 @@ class Group(msgspec.Struct):
         return why_barred(self.kind, self.name, self.limit, (jobs, nodes), n_nodes)
 
 
-def why_barred(
-    kind: str, name: str, limit: Limit, running: tuple[int, int], n_nodes: int
-) -> str:
+def why_barred(kind: str, name: str, limit: Limit, running: tuple[int, int], n_nodes: int) -> str:
     """Return why one more job of a group would exceed its limit, or an empty text.
 
     ``running`` contains the numbers of running jobs and of their nodes.

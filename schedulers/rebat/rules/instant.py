@@ -412,9 +412,9 @@ def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
             apply_limits(state, room)
         for i in range(n.n_entered if n.parted else 0):
             a = state.lists[i].entered
-            if state.attempts[a].number == 0 and not is_allowed(state, a):
-                if state.attempts[a].cause == 0:
-                    reject(state, a, codes.REJECTED)
+            is_new = state.attempts[a].number == 0 and state.attempts[a].cause == 0
+            if is_new and not is_allowed(state, a):
+                reject(state, a, codes.REJECTED)
         nodes_changed = False
         for p in range(n_parts):
             if n.parted and not has_news(state, p):
