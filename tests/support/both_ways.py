@@ -92,6 +92,18 @@ def limits(rng: random.Random, n_nodes: int) -> str:
     return "+".join(parts) or "user:jobs=1"
 
 
+def by_usage(policy: str, rng: random.Random) -> str:
+    """Return a policy whose queue order depends on the usage of users."""
+    left_out = ("baseline:order=", "order_period=")
+    rest = [option for option in policy.split(",") if not option.startswith(left_out)]
+    order = rng.choice(["-usage/10+class", "100*fairshare+age/10", "multifactor:fairshare=9"])
+    options = [f"order={order}", f"order_period={rng.choice(['0', '0', '3'])}", "half_life=20"]
+    if "fairshare" in order:
+        shares = rng.choice(["a=3(a=1+b=2)+b=1", "a=parent(a=1+b=parent)+c=0(c=1)"])
+        options += [f"fairshare_rule={rng.choice(['tree', 'classic'])}", f"shares={shares}"]
+    return f"baseline:{','.join([*options, *rest])}"
+
+
 def longer(made: Workload, factor: int) -> Workload:
     """Return the workload with all times multiplied by a factor."""
     jobs = tuple(
@@ -115,8 +127,8 @@ def longer(made: Workload, factor: int) -> Workload:
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
-    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). A fifth of
-    the policies has limits if ``limited`` is set.
+    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). If ``limited``
+    is set, some policies have limits, or a queue order by usage.
     """
 
     def __init__(self, seed: int, depends: bool | None = None, limited: bool = True) -> None:
@@ -147,9 +159,12 @@ class Case:
                 msgspec.structs.replace(event, at_us=event.at_us * scale) for event in self.events
             ]
         rules = random.Random(seed + 1)
-        if limited and rules.random() < 0.2 and preset(self.policy).point.plans_by_rules:
-            self.policy += f",limits={limits(rules, self.n_nodes)}"
+        if limited and rules.random() < 0.3 and preset(self.policy).point.plans_by_rules:
             self.workload = with_owners(self.workload, rules)
+            if rules.random() < 0.6:
+                self.policy += f",limits={limits(rules, self.n_nodes)}"
+            else:
+                self.policy = by_usage(self.policy, rules)
 
     def _workload(self) -> Workload:
         """Return a workload of rigid delays, without checkpoints in tiers."""

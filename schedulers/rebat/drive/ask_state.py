@@ -86,8 +86,8 @@ class AskState(Messages):
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
-                self.machine.table, tables.no_links(), tables.no_limits(), arrays_of(None, 1),
-                compiled=False,
+                self.machine.table, tables.no_links(), tables.no_limits(), tables.no_tree(),
+                arrays_of(None, 1), compiled=False,
             )
         )  # fmt: skip
         self.jobs, self.limits = Lifecycle(self), SiteLimits()

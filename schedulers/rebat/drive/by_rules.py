@@ -19,16 +19,16 @@ from rebat.kernels.blocks import BlockTable
 from rebat.models.formula import COLUMNS
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
-from rebat.rules.limits import apply_limits
 from rebat.rules.plan import plan, withdraw
 from rebat.rules.room import plan_fits
+from rebat.rules.usage import account
 from rebat.state import codes
 from rebat.state.tables import table_for
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
     "on_repair", "named", "fifo", "timed", "predict", "millionths", "varies", "sort_period",
-    "limited",
+    "limited", "uses_usage", "uses_shares", "accounted",
 )  # fmt: skip
 """The parameters of the rules that concern the plan."""
 
@@ -50,8 +50,8 @@ class ByRules:
         for name in PLANNING:
             setattr(session.state.n, name, getattr(numbers, name))
         self._table = table_for(numbers)
-        if numbers.limited:
-            self._limit(point)
+        if numbers.accounted:
+            self._account(point)
             room = session.room
         if point.common.formula:
             operations, arguments = arrays_of(point.common.formula, session.n_nodes)
@@ -63,17 +63,20 @@ class ByRules:
                 )
             )  # fmt: skip
 
-    def _limit(self, point: Point) -> None:
-        """Add the tables of limits, and the clients of the jobs that are known."""
-        session, limits = self._session, SiteLimits(point.common.limits)
+    def _account(self, point: Point) -> None:
+        """Add the tables of limits and usage, and the owners of the jobs that are known."""
+        session, limits, shares = self._session, SiteLimits(point.common.limits), point.shares()
         submissions = self._transactions.registry.submissions
         for job_id, row in zip(session.submitted, session.state.jobs, strict=True):
             row.client = limits.client_of(submissions[job_id].traits)
-        session.limits, n_attempts = limits, len(session.state.attempts)
+            row.share = shares.row_of(submissions[job_id].traits)
+        session.limits, session.shares = limits, shares
+        n_attempts, n_queued = len(session.state.attempts), session.room.queue.shape[1]
+        clients = np.zeros(n_attempts, dtype=np.int64)
         session.show(
             session.room._replace(
-                visible=np.zeros((4, session.room.queue.shape[1]), dtype=np.int64),
-                state=session.state._replace(client_of=np.zeros(n_attempts, dtype=np.int64)),
+                visible=np.zeros((4, n_queued), dtype=np.int64),
+                state=session.state._replace(client_of=clients, tree=shares.tree),
             )
         )
         session.show(limits.extend(session.room))
@@ -106,8 +109,8 @@ class ByRules:
         while n.is_exceeded:
             n.is_exceeded = 0
             n_out = n.n_out
-            if n.limited:
-                apply_limits(rows, room)
+            if n.accounted:
+                account(rows, room, session.now_us)
             outcome = plan(rows, room, self._table, 0, failures, repairs, session.now_us)
             assert outcome == codes.DONE, f"outcome {outcome} of a plan"
             new = rows.out[n_out : n.n_out]

@@ -55,7 +55,6 @@ def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
     common, planning, placement = point.common, point.planning, point.placement
     formula = common.formula
-    columns_of = formula.columns if formula else frozenset[str]()
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
     parted = point.parted and (
         "planning=fifo" if isinstance(planning, FifoOptions)
@@ -69,7 +68,6 @@ def why_not_policy(point: Point) -> str:
             f"partitions with {parted}": bool(parted),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
             f"order={common.order}": formula is None and common.order not in codes.ORDERS,
-            "the columns usage and fairshare": bool(columns_of & {"usage", "fairshare"}),
             "planning=fifo with a formula": formula is not None
             and isinstance(planning, FifoOptions),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},

@@ -36,6 +36,7 @@ from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.drive.linking import Linking
 from rebat.drive.parts import LoopMachine
 from rebat.drive.site_limits import SiteLimits
+from rebat.policies.shares import Shares
 from rebat.rules.instant import change_nodes, submit
 from rebat.state import tables
 from rebat.state.ledger import Ledger
@@ -103,6 +104,7 @@ class Messages:
     state: Any
     machine: LoopMachine
     limits: SiteLimits
+    shares: Shares
     extended: bool | None = True
     """The argument of the rules which says which of them are needed."""
 
@@ -301,6 +303,9 @@ class Messages:
         row.user = self.users.setdefault(traits.user, len(self.users))
         row.client = self.limits.client_of(traits)
         self.show(self.limits.extend(self.room))
+        if self.state.n.uses_usage:
+            row.share = self.shares.row_of(traits)
+            self.show(self.room._replace(state=self.state._replace(tree=self.shares.tree)))
         self.submitted.append(event.job_id)
         return row
 

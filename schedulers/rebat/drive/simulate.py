@@ -66,6 +66,7 @@ from rebat.policies.planning.list_scheduling import (
 from rebat.policies.planning.predictions import millionths_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
+from rebat.policies.shares import Shares
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
 from rebat.state import codes, tables
@@ -256,6 +257,10 @@ def simulate(
         table = table.copy()
         clients = [limits.client_of(traits) for traits in jobs.traits]
         table["client"] = np.array(clients, dtype=np.int64)[jobs.extra_codes]
+    shares = point.shares()
+    if parameters.uses_usage:
+        table = table.copy()
+        table["share"] = rows_of_users(shares, jobs)
     if parameters.order == codes.BY_ID or parameters.tie == codes.BY_TEXT:
         table = table.copy()
         table["by_name"], table["by_prefix"] = ranks_of(jobs).T
@@ -269,7 +274,7 @@ def simulate(
     n_failures = len(events.columns(until_us, n_nodes)[0][-1])
     room = tables.room_for(
         table, profiles, parameters, n_failures, machine.table, jobs.links, limits.tables(),
-        formula, compiled,
+        shares.tree, formula, compiled,
     )  # fmt: skip
     plan = tables.table_for(parameters)
     record = PlanRecorder() if explain else None
@@ -296,6 +301,16 @@ def simulate(
     plans = record.result() if record else None
     source = Known(jobs, table, events, machine, places, limits)
     return outcome_of(source, events, room, plans, on_progress)
+
+
+def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
+    """Return the row of each job's user. Users get rows in the order of their first jobs."""
+    _, first = np.unique(jobs.extra_codes, return_index=True)
+    rows = np.zeros(len(jobs.traits), dtype=np.int64)
+    for code in jobs.extra_codes[np.sort(first)].tolist():
+        rows[code] = shares.row_of(jobs.traits[code])
+    of_jobs: Ints = rows[jobs.extra_codes]
+    return of_jobs
 
 
 def check_numbers(table: Any, parameters: tables.Numbers) -> None:
@@ -354,8 +369,10 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     profiles = zeros(tables.Profile, 0)
     parts, links = tables.parts_for([1]), tables.no_links()
     formula = arrays_of(None, 1)
-    limits = tables.no_limits()
-    room = tables.room_for(jobs, profiles, parameters, 0, parts, links, limits, formula, True)
+    room = tables.room_for(
+        jobs, profiles, parameters, 0, parts, links, tables.no_limits(), tables.no_tree(),
+        formula, True,
+    )  # fmt: skip
     return (
         *Events([]).columns(0, 1)[0],
         room,
@@ -484,6 +501,9 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     parameters.limited = bool(point.common.limits)
+    parameters.uses_usage = point.accounts_usage
+    parameters.uses_shares = formula is not None and "fairshare" in formula.columns
+    parameters.accounted = parameters.limited or parameters.uses_usage
     for part in point.reactions:
         if isinstance(part, StealingOptions):
             parameters.stealing = True

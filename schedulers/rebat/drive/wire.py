@@ -133,7 +133,7 @@ class Wire(Messages):
         self.parameters = parameters_of(point, self.machine.n_nodes, self.options.max_attempts)
         self.parameters.parted = bool(self.machine.partitions)
         self.extended = extended(self.parameters)
-        self.limits = SiteLimits(point.common.limits)
+        self.limits, self.shares = SiteLimits(point.common.limits), point.shares()
         self.formula = arrays_of(point.common.formula, n_nodes)
         self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
@@ -155,8 +155,8 @@ class Wire(Messages):
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
-                self.machine.table, tables.no_links(), tables.no_limits(), self.formula,
-                compiled=False,
+                self.machine.table, tables.no_links(), tables.no_limits(), self.shares.tree,
+                self.formula, compiled=False,
             )
         )  # fmt: skip
         self.state.n.unfinished = 0

@@ -495,7 +495,7 @@ class Point(msgspec.Struct, frozen=True):
             and isinstance(self.placement, AnyOptions | NamedOptions)
             and orders
             and common.order != "fcfs-by-id"
-            and not (self.parted or common.reservations or self.accounts_usage)
+            and not (self.parted or common.reservations)
         )
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
@@ -507,8 +507,7 @@ class Point(msgspec.Struct, frozen=True):
         if common.rules:
             expected = "a workload or site.toml that states the rules of its site"
             raise InputError("the rules of the site are unknown", "axis rules", expected)
-        half_life_us = to_us(parse_duration(common.half_life))
-        shares = Shares(common.shares, half_life_us, common.fairshare_rule)
+        shares = self.shares()
         windows = Windows(common.reservations) if common.reservations else None
         context = self.context(hazards, shares, windows)
         plans = not isinstance(self.planning, FifoOptions)
@@ -537,6 +536,12 @@ class Point(msgspec.Struct, frozen=True):
         if not own:
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
+
+    def shares(self) -> Shares:
+        """Return the accounts and users of the machine, without usage."""
+        common = self.common
+        half_life_us = to_us(parse_duration(common.half_life))
+        return Shares(common.shares, half_life_us, common.fairshare_rule)
 
     def context(
         self,

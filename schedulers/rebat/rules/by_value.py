@@ -13,6 +13,7 @@ from rebat.kernels.formula import evaluate
 from rebat.kernels.jit import rule
 from rebat.models.formula import COLUMNS, Formula
 from rebat.rules.queue import planned
+from rebat.rules.usage import set_usage
 
 AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
     [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted")
@@ -48,6 +49,8 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
         table[at, EXPANSION] = 1 + (now - attempts[a].queued) / wall
         table[at, CLASS_AT] = jobs[j].job_class
         table[at, SUBMITTED] = max(1.0, jobs[j].submit / 1_000_000)
+    if state.n.uses_usage:
+        set_usage(state, table, queue, n, now)
     evaluate(room.operations, room.arguments, table, n, room.stack, value)
 
 

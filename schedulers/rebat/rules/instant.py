@@ -34,12 +34,12 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
-from rebat.rules.limits import apply_limits
 from rebat.rules.links import is_blocked, release
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
 from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
+from rebat.rules.usage import account
 from rebat.rules.waits import (
     begin_wait,
     call_off_hit,
@@ -408,8 +408,8 @@ def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
         recorder.begin(state, room)
     while n.is_exceeded:
         n.is_exceeded = 0
-        if n.limited:
-            apply_limits(state, room)
+        if n.accounted:
+            account(state, room, now)
         for i in range(n.n_entered if n.parted else 0):
             a = state.lists[i].entered
             is_new = state.attempts[a].number == 0 and state.attempts[a].cause == 0

@@ -7,7 +7,7 @@ fullest group has left. Larger jobs are *barred*: the plan does not see them, th
 reservation, and later jobs start first. If a plan would start more than a limit allows, it starts
 what comes before, and a new plan is made without the jobs that are barred then.
 
-Running jobs and held nodes count. Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU,
+Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU,
 GrpTRES), and `sacctmgr`.
 """
 
@@ -33,22 +33,6 @@ def count(state: Any, a: int, n_jobs: int, n_nodes: int) -> None:
 
 
 @rule
-def charge(state: Any, a: int, n_nodes: int) -> None:
-    """Count an attempt that starts, or held nodes."""
-    discharge(state, a)
-    state.attempts[a].charged = n_nodes
-    count(state, a, 1, n_nodes)
-
-
-@rule
-def discharge(state: Any, a: int) -> None:
-    """Count an attempt that was charged no longer."""
-    if state.attempts[a].charged:
-        count(state, a, -1, -state.attempts[a].charged)
-        state.attempts[a].charged = 0
-
-
-@rule
 def allowed_to(state: Any, c: int) -> int:
     """Return the maximum number of nodes with which a job of a client can start now."""
     client, most = state.clients[c], codes.NO_LIMIT
@@ -63,12 +47,8 @@ def allowed_to(state: Any, c: int) -> int:
 
 @rule
 def apply_limits(state: Any, room: Any) -> None:
-    """Count what happened since the last plan, reject jobs above a limit, and bar others."""
+    """Reject new jobs that are above a limit, and bar the queued jobs that cannot start now."""
     n, lists, attempts = state.n, state.lists, state.attempts
-    for i in range(n.n_left):
-        discharge(state, lists[i].left)
-    for i in range(n.n_new_holds):  # a held set can be in both lists
-        charge(state, lists[i].new_hold, attempts[lists[i].new_hold].size_of_hold)
     for i in range(n.n_entered):
         a, job = lists[i].entered, state.jobs[attempts[lists[i].entered].job]
         state.client_of[a] = job.client
@@ -92,16 +72,7 @@ def is_barred(state: Any, a: int) -> bool:
 
 
 @rule
-def within_limits(state: Any, p: int, queue: Any, visible: Any, positions: Any, n_due: int) -> int:
-    """Count the first of the due attempts that may start, and return their number.
-
-    If not all may start, another plan follows.
-    """
-    for i in range(n_due):
-        a = queue[visible[3, positions[i]]]
-        job = state.jobs[state.attempts[a].job]
-        if state.n.is_exceeded or job.size > allowed_to(state, job.client):
-            state.n.is_exceeded = state.parts[p].withdrawn = 1
-            return i
-        charge(state, a, job.size)
-    return n_due
+def exceeds(state: Any, a: int) -> bool:
+    """Return whether an attempt would exceed a limit if it started now."""
+    job = state.jobs[state.attempts[a].job]
+    return bool(job.size > allowed_to(state, job.client))

@@ -14,9 +14,10 @@ from rebat.kernels.barred import BARRED, is_last, n_visible, pack, unpack
 from rebat.kernels.deep import renew, reserve
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.by_value import place_by_value, set_values, sort_by_value
-from rebat.rules.limits import is_barred, within_limits
+from rebat.rules.limits import is_barred
 from rebat.rules.predict import later_end, predicted
 from rebat.rules.queue import place_in_queue, planned, pop, push
+from rebat.rules.usage import charge_due
 from rebat.rules.waits import emit, note_progress, reject
 from rebat.state import codes
 
@@ -393,8 +394,8 @@ def plan(
         n_due = first_that_fit(size, n_queue, part.n_free, room.positions)
     elif n_queue:
         n_due = counts.due(start, n_queue, now, room.positions)
-    if limited:
-        n_due = within_limits(state, p, queue, visible, room.positions, n_due)
+    if parameters.accounted:
+        n_due = charge_due(state, p, queue, visible, room.positions, n_due, now)
     for i in range(n_due):
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[visible[3, at] if limited else at], size[at]

@@ -12,6 +12,7 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
+from rebat.kernels.fair_share import Tree, empty_tree
 from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
 from rebat.models.formula import COLUMNS
@@ -75,7 +76,7 @@ class Job(msgspec.Struct, gc=False):
     ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
     resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
     and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
-    ``client`` is the row of `Client`.
+    ``client`` is the row of `Client`, ``share`` that of the user in `Tree`.
     """
 
     submit: int = 0
@@ -92,6 +93,7 @@ class Job(msgspec.Struct, gc=False):
     block: int = 0
     once: int = 0
     client: int = 0
+    share: int = 0
 
 
 class Profile(msgspec.Struct, gc=False):
@@ -360,6 +362,9 @@ class Numbers(msgspec.Struct, gc=False):
     varies: int = 0
     sort_period: int = 0
     limited: int = 0
+    uses_usage: int = 0
+    uses_shares: int = 0
+    accounted: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -448,6 +453,11 @@ def no_limits() -> Limits:
     return Limits(zeros(Group, 0), clients, zeros(Membership, 0))
 
 
+def no_tree() -> Tree:
+    """Return the tree of a site whose usage has no effect."""
+    return empty_tree(1, 0, False)
+
+
 class State(NamedTuple):
     """Jobs, attempts, nodes and stops. All rules use these arrays.
 
@@ -480,6 +490,8 @@ class State(NamedTuple):
         The maximum number of nodes with which a job of each client can start now.
     client_of : int64 array
         The client of each attempt that has entered the queue, if there are limits.
+    tree : Tree
+        Accounts and users, if the queue order depends on their usage.
     out : rows of Decision
     """
 
@@ -511,6 +523,7 @@ class State(NamedTuple):
     memberships: Any
     allowed: Any
     client_of: Any
+    tree: Any
     out: Any
 
 
@@ -599,6 +612,7 @@ def room_for(
     parts: Any,
     links: Links,
     limits: Limits,
+    tree: Tree,
     formula: tuple[Any, Any],
     compiled: bool,
 ) -> Room:
@@ -652,6 +666,7 @@ def room_for(
         memberships=rows_of(Membership, limits.memberships, compiled),
         allowed=ints(len(limits.clients)),
         client_of=ints(k if parameters.limited else 1),
+        tree=tree,
         out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
     state.n.n_free, state.n.unfinished, state.n.counts_changed = n_free, n_jobs, 1
