@@ -127,7 +127,8 @@ def longer(made: Workload, factor: int) -> Workload:
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
-    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). If ``limited``
+    Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). If
+    ``limited``
     is set, some policies have limits, or a queue order by usage.
     """
 

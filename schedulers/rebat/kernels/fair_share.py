@@ -17,107 +17,94 @@ import numpy as np
 
 from rebat.kernels.jit import inner, kernel
 
-N, FRESH_AT, N_USERS, CLASSIC = range(4)
+N, FRESH_AT, N_USERS, CLASSIC, HALF_LIFE = range(5)
 """Numbers of a tree: rows, the time of the last refresh (-1: its result is no longer valid), users,
-and whether the rule is the classic algorithm.
+whether the rule is the classic algorithm, and the half-life of usage in microseconds (0: usage does
+not decay).
 """
 
 LN2 = math.log(2)
 
+_LINKS = ("parent", "first", "last", "next")
+_NUMBERS = (
+    "n_members",
+    "is_listed",
+    "as_parent",
+    "running",
+    "at",
+    "line",
+    "tied",
+    "merged",
+    "group",
+)
+_VALUES = ("shares", "usage", "factor", "total", "used", "level")
+_ROW = [(name, np.int64) for name in (*_LINKS, *_NUMBERS)] + [(name, float) for name in _VALUES]
+
 
 class Tree(NamedTuple):
-    """Accounts and users in rows. Row 0 is the root.
+    """Accounts and users. Few arrays, because each rule passes them on.
 
     Attributes
     ----------
-    numbers : int64 array, shape (4,)
-    half_life : float64 array, shape (1,)
-        Half-life of usage in microseconds. 0: usage does not decay.
-    parent, first, last, next : int64 arrays
-        The account of a row, its first and last member, and the next member of the same account.
-        -1 if there is none.
-    n_members : int64 array
-    is_listed : int64 array
-        Whether a row is a member of its account. Users that the site did not declare become members
-        when their first job enters the queue.
-    as_parent : int64 array
-        Whether a row has Slurm's Share=parent: a user has the factor of its account, and the
-        members of an account are siblings of the other members of the account above.
-    running : int64 array
-        Number of nodes that the jobs of a row hold.
-    at : int64 array
-        Time of ``usage`` in microseconds.
-    shares, usage, factor : float64 arrays
-        The usage is in node-microseconds.
-    total, used, level : float64 arrays
-        Shares and usage of the members of an account, and the level of a row, at the last refresh.
-    line, tied, merged, accounts : int64 arrays
-        Scratch: rows that have no rank yet (the next one is the last), whether a row has the rank
-        of the row before, whether its members are ranked with those of the account before, and
-        accounts that are ranked together.
+    numbers : int64 array, shape (5,)
+    rows : record array
+        Row 0 is the root. Fields of a row:
+
+        - ``parent``, ``first``, ``last``, ``next``: its account, its first and last member, and the
+          next member of the same account (-1: there is none); ``n_members``.
+        - ``is_listed``: whether it is a member of its account. Users that the site did not declare
+          become members when their first job enters the queue.
+        - ``as_parent``: whether it has Slurm's Share=parent. A user has the factor of its account.
+          The members of an account are siblings of the other members of the account above.
+        - ``running``: number of nodes that its jobs hold; ``usage`` at the time ``at``, in
+          node-microseconds and microseconds.
+        - ``shares`` and ``factor``.
+        - ``total``, ``used``, ``level``: shares and usage of its members, and its level, at the
+          last refresh.
+
+        Fields of the i-th entry of lists: ``line`` (rows that have no rank yet; the next one is the
+        last), ``tied`` (whether a row has the rank of the row before), ``merged`` (whether its
+        members are ranked with those of the account before), and ``group`` (accounts that are
+        ranked together).
     """
 
     numbers: Any
-    half_life: Any
-    parent: Any
-    first: Any
-    last: Any
-    next: Any
-    n_members: Any
-    is_listed: Any
-    as_parent: Any
-    running: Any
-    at: Any
-    shares: Any
-    usage: Any
-    factor: Any
-    total: Any
-    used: Any
-    level: Any
-    line: Any
-    tied: Any
-    merged: Any
-    accounts: Any
+    rows: Any
 
 
 def empty_tree(n: int, half_life_us: int, classic: bool) -> Tree:
     """Return a tree with room for ``n`` rows, of which only the root exists."""
-    ints = {name: np.zeros(n, dtype=np.int64) for name in Tree._fields[5:11]}
-    floats = {name: np.zeros(n) for name in Tree._fields[11:17]}
-    links = {name: np.full(n, -1, dtype=np.int64) for name in ("parent", "first", "last", "next")}
-    scratch = {name: np.zeros(n, dtype=np.int64) for name in Tree._fields[17:]}
-    numbers = np.array([1, -1, 0, classic], dtype=np.int64)
-    tree = Tree(numbers, np.array([float(half_life_us)]), **{**ints, **links}, **floats, **scratch)
-    tree.is_listed[0] = 1
-    tree.factor[:] = 1.0
-    return tree
+    rows = np.zeros(n, dtype=np.dtype((np.record, _ROW))).view(np.recarray)
+    for name in _LINKS:
+        rows[name] = -1
+    rows["is_listed"][0], rows["factor"] = 1, 1.0
+    return Tree(np.array([1, -1, 0, classic, half_life_us], dtype=np.int64), rows)
 
 
 def larger_tree(tree: Tree) -> Tree:
     """Return a tree with the same rows and room for twice as many."""
-    n = len(tree.parent)
-    new = empty_tree(2 * n, 0, False)
-    for array, old in zip(new[2:], tree[2:], strict=True):
-        array[:n] = old
-    return new._replace(numbers=tree.numbers, half_life=tree.half_life)
+    n = len(tree.rows)
+    rows = empty_tree(2 * n, 0, False).rows
+    rows[:n] = tree.rows
+    return Tree(tree.numbers, rows)
 
 
 @kernel
 def enlist(tree: Any, row: int) -> None:
     """Make a row a member of its account, and its account one of the account above."""
-    while not tree.is_listed[row]:
-        above = tree.parent[row]
-        tree.is_listed[row] = 1
-        if tree.last[above] < 0:
-            tree.first[above] = row
+    while not tree.rows[row].is_listed:
+        above = tree.rows[row].parent
+        tree.rows[row].is_listed = 1
+        if tree.rows[above].last < 0:
+            tree.rows[above].first = row
         else:
-            tree.next[tree.last[above]] = row
-        tree.last[above] = row
-        if tree.n_members[row] == 0:
+            tree.rows[tree.rows[above].last].next = row
+        tree.rows[above].last = row
+        if tree.rows[row].n_members == 0:
             tree.numbers[N_USERS] += 1
-        if tree.n_members[above] == 0 and above > 0 and tree.is_listed[above]:
+        if tree.rows[above].n_members == 0 and above > 0 and tree.rows[above].is_listed:
             tree.numbers[N_USERS] -= 1
-        tree.n_members[above] += 1
+        tree.rows[above].n_members += 1
         tree.numbers[FRESH_AT] = -1
         row = above
 
@@ -125,10 +112,10 @@ def enlist(tree: Any, row: int) -> None:
 @kernel
 def usage_at(tree: Any, row: int, now: int) -> float:
     """Return the usage of a row at a time, in node-microseconds."""
-    elapsed, usage, running = now - tree.at[row], tree.usage[row], tree.running[row]
-    if tree.half_life[0] == 0.0:
+    elapsed, usage, running = now - tree.rows[row].at, tree.rows[row].usage, tree.rows[row].running
+    if tree.numbers[HALF_LIFE] == 0:
         return float(usage + running * float(elapsed))
-    rate = LN2 / tree.half_life[0]
+    rate = LN2 / tree.numbers[HALF_LIFE]
     change = math.expm1(-rate * elapsed)
     return float(usage * (1 + change) - running * change / rate)
 
@@ -138,9 +125,9 @@ def hold(tree: Any, row: int, n_nodes: int, now: int) -> None:
     """Record that a job of a user begins to hold nodes, or releases ``-n_nodes`` nodes."""
     enlist(tree, row)
     while row >= 0:
-        tree.usage[row], tree.at[row] = usage_at(tree, row, now), now
-        tree.running[row] += n_nodes
-        row = tree.parent[row]
+        tree.rows[row].usage, tree.rows[row].at = usage_at(tree, row, now), now
+        tree.rows[row].running += n_nodes
+        row = tree.rows[row].parent
     tree.numbers[FRESH_AT] = -1
 
 
@@ -150,25 +137,25 @@ def sibling(tree: Any, account: int, row: int) -> int:
 
     Accounts with Share=parent are replaced by their members.
     """
-    while row >= 0 and tree.as_parent[row] and tree.n_members[row]:
-        row = tree.first[row]
+    while row >= 0 and tree.rows[row].as_parent and tree.rows[row].n_members:
+        row = tree.rows[row].first
     return row
 
 
 @inner
 def next_sibling(tree: Any, account: int, row: int) -> int:
     """Return the sibling after a row, or -1."""
-    while tree.next[row] < 0 and tree.parent[row] != account:
-        row = tree.parent[row]
-    return sibling(tree, account, tree.next[row])
+    while tree.rows[row].next < 0 and tree.rows[row].parent != account:
+        row = tree.rows[row].parent
+    return sibling(tree, account, tree.rows[row].next)
 
 
 @inner
 def above(tree: Any, row: int) -> int:
     """Return the account above a row. Accounts with Share=parent are left out."""
-    row = tree.parent[row]
-    while tree.as_parent[row]:
-        row = tree.parent[row]
+    row = tree.rows[row].parent
+    while tree.rows[row].as_parent:
+        row = tree.rows[row].parent
     return row
 
 
@@ -178,14 +165,14 @@ def refresh(tree: Any, now: int) -> None:
     if tree.numbers[FRESH_AT] == now:
         return
     for row in range(tree.numbers[N]):
-        if tree.is_listed[row]:
-            tree.usage[row], tree.at[row] = usage_at(tree, row, now), now
+        if tree.rows[row].is_listed:
+            tree.rows[row].usage, tree.rows[row].at = usage_at(tree, row, now), now
     for account in range(tree.numbers[N]):
-        tree.total[account] = tree.used[account] = 0.0
-        row = sibling(tree, account, tree.first[account])
+        tree.rows[account].total = tree.rows[account].used = 0.0
+        row = sibling(tree, account, tree.rows[account].first)
         while row >= 0:
-            tree.total[account] += tree.shares[row]
-            tree.used[account] += tree.usage[row]
+            tree.rows[account].total += tree.rows[row].shares
+            tree.rows[account].used += tree.rows[row].usage
             row = next_sibling(tree, account, row)
     if tree.numbers[CLASSIC]:
         rank_classic(tree)
@@ -197,56 +184,56 @@ def refresh(tree: Any, now: int) -> None:
 @inner
 def share_of(tree: Any, row: int) -> float:
     """Return the shares of a row, divided by those of all its siblings."""
-    total = tree.total[above(tree, row)]
-    return tree.shares[row] / total if total else 0.0
+    total = tree.rows[above(tree, row)].total
+    return tree.rows[row].shares / total if total else 0.0
 
 
 @inner
 def level_of(tree: Any, row: int) -> float:
     """Return the level fair share of a row: shares divided by usage, relative to its siblings."""
-    if tree.as_parent[row]:  # a user
+    if tree.rows[row].as_parent:  # a user
         row = above(tree, row)
         if row == 0:
             return math.inf
-    share, used = share_of(tree, row), tree.used[above(tree, row)]
+    share, used = share_of(tree, row), tree.rows[above(tree, row)].used
     if share == 0.0:
         return 0.0
-    if used == 0.0 or tree.usage[row] == 0.0:
+    if used == 0.0 or tree.rows[row].usage == 0.0:
         return math.inf
-    return float(share / (tree.usage[row] / used))
+    return float(share / (tree.rows[row].usage / used))
 
 
 @inner
 def is_before(tree: Any, a: int, b: int) -> bool:
     """Return whether a row is before another. Of equal levels, users are before accounts."""
-    if tree.level[a] != tree.level[b]:
-        return tree.level[a] > tree.level[b]
-    return tree.n_members[a] == 0 and tree.n_members[b] > 0
+    if tree.rows[a].level != tree.rows[b].level:
+        return tree.rows[a].level > tree.rows[b].level
+    return tree.rows[a].n_members == 0 and tree.rows[b].n_members > 0
 
 
 @inner
 def sort_line(tree: Any, begin: int, end: int) -> None:
     """Sort a part of the line, so that the first row is the last (Shell's method)."""
-    line, gap = tree.line, 1
+    rows, gap = tree.rows, 1
     while gap < end - begin:
         gap = 3 * gap + 1
     while gap > 1:
         gap //= 3
         for i in range(begin + gap, end):
-            row, k = line[i], i
-            while k >= begin + gap and is_before(tree, line[k - gap], row):
-                line[k] = line[k - gap]
+            row, k = rows[i].line, i
+            while k >= begin + gap and is_before(tree, rows[k - gap].line, row):
+                rows[k].line = rows[k - gap].line
                 k -= gap
-            line[k] = row
+            rows[k].line = row
 
 
 @inner
 def add_members(tree: Any, account: int, end: int) -> int:
     """Add the siblings below an account at the end of the line. Return its length."""
-    row = sibling(tree, account, tree.first[account])
+    row = sibling(tree, account, tree.rows[account].first)
     while row >= 0:
-        tree.level[row] = level_of(tree, row)
-        tree.line[end] = row
+        tree.rows[row].level = level_of(tree, row)
+        tree.rows[end].line = row
         end += 1
         row = next_sibling(tree, account, row)
     return end
@@ -260,10 +247,10 @@ def line_up(tree: Any, begin: int, end: int, joins: int) -> None:
     """
     sort_line(tree, begin, end)
     for i in range(begin, end):
-        row = tree.line[i]
-        is_equal = i + 1 < end and tree.level[tree.line[i + 1]] == tree.level[row]
-        tree.tied[i] = is_equal if i + 1 < end else joins
-        tree.merged[i] = is_equal and tree.n_members[tree.line[i + 1]] > 0
+        row = tree.rows[i].line
+        is_equal = i + 1 < end and tree.rows[tree.rows[i + 1].line].level == tree.rows[row].level
+        tree.rows[i].tied = is_equal if i + 1 < end else joins
+        tree.rows[i].merged = is_equal and tree.rows[tree.rows[i + 1].line].n_members > 0
 
 
 @kernel
@@ -279,43 +266,43 @@ def rank_tree(tree: Any) -> None:
     line_up(tree, 0, n, 0)
     while n > 0:
         n -= 1
-        row, tied = tree.line[n], tree.tied[n]
-        if tree.n_members[row] == 0:
+        row, tied = tree.rows[n].line, tree.rows[n].tied
+        if tree.rows[row].n_members == 0:
             if not tied:
                 rank = next_rank
-            tree.factor[row] = rank / n_users
+            tree.rows[row].factor = rank / n_users
             next_rank -= 1
             continue
-        n_accounts, tree.accounts[0] = 1, row
-        while n > 0 and tree.merged[n - 1]:
+        n_accounts, tree.rows[0].group = 1, row
+        while n > 0 and tree.rows[n - 1].merged:
             n -= 1
-            tree.accounts[n_accounts] = tree.line[n]
+            tree.rows[n_accounts].group = tree.rows[n].line
             n_accounts += 1
         begin = n
         for i in range(n_accounts):
-            n = add_members(tree, tree.accounts[i], n)
+            n = add_members(tree, tree.rows[i].group, n)
         line_up(tree, begin, n, tied)
 
 
 @kernel
 def rank_classic(tree: Any) -> None:
     """Set the factor of each user to 2 ** (-effective usage / normalized shares)."""
-    tree.line[0], tree.level[0], tree.used[0], n = 0, 1.0, 0.0, 1
+    tree.rows[0].line, tree.rows[0].level, tree.rows[0].used, n = 0, 1.0, 0.0, 1
     while n > 0:
         n -= 1
-        account = tree.line[n]
-        shares, effective = tree.level[account], tree.used[account]
-        row = sibling(tree, account, tree.first[account])
+        account = tree.rows[n].line
+        shares, effective = tree.rows[account].level, tree.rows[account].used
+        row = sibling(tree, account, tree.rows[account].first)
         while row >= 0:
             own, used = shares, effective
-            if not tree.as_parent[row]:
+            if not tree.rows[row].as_parent:
                 share = share_of(tree, row)
-                used = tree.usage[row] / tree.usage[0] if tree.usage[0] else 0.0
+                used = tree.rows[row].usage / tree.rows[0].usage if tree.rows[0].usage else 0.0
                 if account > 0:
                     used += (effective - used) * share
                 own = shares * share
-            tree.factor[row] = math.exp(-LN2 * (used / own)) if own else 0.0
-            if tree.n_members[row]:
-                tree.level[row], tree.used[row], tree.line[n] = own, used, row
+            tree.rows[row].factor = math.exp(-LN2 * (used / own)) if own else 0.0
+            if tree.rows[row].n_members:
+                tree.rows[row].level, tree.rows[row].used, tree.rows[n].line = own, used, row
                 n += 1
             row = next_sibling(tree, account, row)

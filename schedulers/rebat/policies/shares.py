@@ -100,17 +100,16 @@ class Shares:
     def _add(self, parent: int, rows: Mapping[str, Share]) -> None:
         for name, share in rows.items():
             row = self._child(parent, name, share.shares)
-            self.tree.as_parent[row] = share.as_parent
+            self.tree.rows[row].as_parent = share.as_parent
             enlist(self.tree, row)
             self._add(row, share.members)
 
     def _child(self, parent: int, name: str, shares: float) -> int:
         row = int(self.tree.numbers[N])
-        if row == len(self.tree.parent):
+        if row == len(self.tree.rows):
             self.tree = larger_tree(self.tree)
-        tree = self.tree
-        tree.numbers[N] += 1
-        tree.parent[row], tree.shares[row] = parent, shares
+        self.tree.numbers[N] += 1
+        self.tree.rows[row].parent, self.tree.rows[row].shares = parent, shares
         self._are_accounts.add(parent)
         self._names.setdefault(name, []).append(row)
         return row
@@ -131,7 +130,7 @@ class Shares:
                 above = next(declared, -1)
                 if above < 0:
                     above = self._child(0, traits.account, 1.0)
-                named = [row for row in named if self.tree.parent[row] == above]
+                named = [row for row in named if self.tree.rows[row].parent == above]
             row = named[0] if named else self._child(above, traits.user, 1.0)
             self._are_users.add(row)
             self._users[key] = row
@@ -157,7 +156,7 @@ class Shares:
         """Return the fair-share factor of a job's user, from 0 to 1."""
         row = self._user(traits)
         refresh(self.tree, now_us)
-        return float(self.tree.factor[row])
+        return float(self.tree.rows[row].factor)
 
 
 RULES = "tree", "classic"

@@ -86,4 +86,4 @@ def set_usage(state: Any, table: Any, queue: Any, n: int, now: int) -> None:
         fair_share.refresh(tree, now)
         for at in range(n):
             row = state.jobs[state.attempts[queue[at]].job].share
-            table[at, FAIRSHARE] = tree.factor[row]
+            table[at, FAIRSHARE] = tree.rows[row].factor
