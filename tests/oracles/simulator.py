@@ -684,7 +684,8 @@ class Simulation:
         return keys[order]
 
     def formula_key(self, a: Attempt) -> Any:
-        return -a.value, a.queued
+        is_fifo = self.options.get("planning") == "fifo"  # site-rules.md: its previous place
+        return -a.value, a.job.index if is_fifo else a.queued
 
     def sort_by_formula(self) -> None:
         """Compute the values of a formula again (site-rules.md: order_period)."""
@@ -704,7 +705,8 @@ class Simulation:
     def value(self, a: Attempt) -> float:
         """Return the value of a formula (site-rules.md: orders by formula)."""
         # semantics: without a walltime, 2^60 microseconds
-        age, wall = (self.now - a.queued) / 1e6, min(a.wall, 2**60) / 1e6
+        since = a.job.submit if self.options.get("planning") == "fifo" else a.queued
+        age, wall = (self.now - since) / 1e6, min(a.wall, 2**60) / 1e6
         columns = {
             "age": age, "size": a.job.n, "nodes": self.n_nodes, "walltime": wall,
             "expansion": divide(age + wall, wall), "class_": a.job.rank,

@@ -239,8 +239,9 @@ class Case:
             options["order"] = rng.choice([*NAMED, *FORMULAS])
             if "age" in options["order"]:
                 options["order_period"] = rng.choice(["0", "0", "3", "20"])
-        if not formula and rng.random() < 0.15:
+        if rng.random() < 0.15:
             options["planning"] = "fifo"
+            options.pop("order_period", "")  # the asked planning sorts before every plan
         else:
             options |= self._list_options()
         if rng.random() < (0.9 if self._is_busy else 0.6):

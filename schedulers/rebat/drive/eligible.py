@@ -68,8 +68,6 @@ def why_not_policy(point: Point) -> str:
             f"partitions with {parted}": bool(parted),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
             f"order={common.order}": formula is None and common.order not in codes.ORDERS,
-            "planning=fifo with a formula": formula is not None
-            and isinstance(planning, FifoOptions),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             "reservations": bool(common.reservations),

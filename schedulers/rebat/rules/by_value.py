@@ -42,11 +42,13 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
     attempts, jobs, table = state.attempts, state.jobs, room.table
     for at in range(n):
         a = queue[at]
-        j, wall = attempts[a].job, planned(attempts[a].wall, 0)
-        table[at, AGE] = (now - attempts[a].queued) / 1_000_000
+        j, wall, since = attempts[a].job, planned(attempts[a].wall, 0), attempts[a].queued
+        if state.n.fifo:  # attempts return to their previous place
+            since = jobs[j].submit
+        table[at, AGE] = (now - since) / 1_000_000
         table[at, SIZE_AT] = jobs[j].size
         table[at, WALLTIME_AT] = wall / 1_000_000
-        table[at, EXPANSION] = 1 + (now - attempts[a].queued) / wall
+        table[at, EXPANSION] = 1 + (now - since) / wall
         table[at, CLASS_AT] = jobs[j].job_class
         table[at, SUBMITTED] = max(1.0, jobs[j].submit / 1_000_000)
     if state.n.uses_usage:
@@ -55,24 +57,27 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
 
 
 @rule
-def precedes(attempts: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
+def precedes(state: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
     """Return whether attempt ``a`` is before ``b`` in the queue."""
+    attempts = state.attempts
     if attempts[a].priority != attempts[b].priority:
         return attempts[a].priority > attempts[b].priority
     if value_a != value_b:
         return value_a > value_b
+    if state.n.fifo:
+        return attempts[a].job < attempts[b].job
     if attempts[a].queued != attempts[b].queued:
         return attempts[a].queued < attempts[b].queued
     return a < b
 
 
 @rule
-def place_by_value(attempts: Any, queue: Any, values: Any, n: int, a: int, value: float) -> int:
+def place_by_value(state: Any, queue: Any, values: Any, n: int, a: int, value: float) -> int:
     """Return the position of an attempt with a value in the queue."""
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
-        if precedes(attempts, queue[middle], values[middle], a, value):
+        if precedes(state, queue[middle], values[middle], a, value):
             low = middle + 1
         else:
             high = middle
@@ -81,14 +86,14 @@ def place_by_value(attempts: Any, queue: Any, values: Any, n: int, a: int, value
 
 @rule
 def sort_by_value(
-    attempts: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int
+    state: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int
 ) -> bool:
     """Sort a queue, which is nearly sorted. Return whether the order of a plan changed."""
     changed = False
     for at in range(1, n):
         a, value, k = queue[at], values[at], at
         n_nodes, length, begin = size[at], duration[at], start[at]
-        while k > 0 and precedes(attempts, a, value, queue[k - 1], values[k - 1]):
+        while k > 0 and precedes(state, a, value, queue[k - 1], values[k - 1]):
             changed |= begin != BARRED and start[k - 1] != BARRED
             queue[k], values[k] = queue[k - 1], values[k - 1]
             size[k], duration[k], start[k] = size[k - 1], duration[k - 1], start[k - 1]

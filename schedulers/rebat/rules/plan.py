@@ -266,7 +266,7 @@ def plan(
     if parameters.varies and now >= part.sorted + parameters.sort_period:
         part.sorted = now
         set_values(state, room, queue, n_queue, now, value)
-        if sort_by_value(attempts, queue, value, size, duration, start, n_queue):
+        if sort_by_value(state, queue, value, size, duration, start, n_queue):
             upkeep = codes.REBUILD
             if table is not None:
                 named.clear(table)
@@ -297,7 +297,7 @@ def plan(
             queue[n_queue] = a
             set_values(state, room, queue[n_queue:], 1, now, value[n_queue:])
             own = value[n_queue]
-            at = place_by_value(attempts, queue, value, n_queue, a, own)
+            at = place_by_value(state, queue, value, n_queue, a, own)
             for k in range(n_queue, at, -1):
                 value[k] = value[k - 1]
             value[at] = own
