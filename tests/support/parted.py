@@ -149,7 +149,7 @@ def _covered(policy: str) -> str:
     options = dict(option.partition("=")[::2] for option in policy.partition(":")[2].split(","))
     if options.get("planning") == "fifo":
         options = {"order": "fcfs", "depth": "easy"}
-    options |= {"placement": "any", "order": options["order"].replace("ljf", "fcfs")}
+    options |= {"placement": "any"}
     return f"baseline:{','.join(f'{name}={value}' for name, value in options.items())}"
 
 

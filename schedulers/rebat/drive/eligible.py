@@ -59,7 +59,7 @@ def why_not_policy(point: Point) -> str:
     parted = point.parted and (
         "planning=fifo" if isinstance(planning, FifoOptions)
         else "placement=named" if isinstance(placement, NamedOptions)
-        else "order=ljf" if common.order == "ljf" else ""
+        else ""
     )  # fmt: skip
     return _first(
         {

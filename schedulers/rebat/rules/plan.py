@@ -302,7 +302,8 @@ def plan(
                 value[k] = value[k - 1]
             value[at] = own
         else:
-            at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters)
+            n_nodes = part.end_node - part.first_node
+            at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters, n_nodes)
         for k in range(n_queue, at, -1):
             size[k], duration[k] = size[k - 1], duration[k - 1]
             start[k], queue[k] = start[k - 1], queue[k - 1]

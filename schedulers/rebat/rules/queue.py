@@ -16,8 +16,11 @@ def planned(length: int, margin: int) -> int:
 
 
 @rule
-def key_of(attempts: Any, jobs: Any, a: int, parameters: Any) -> Any:
-    """Return the part of the sort key between the priority and the tie."""
+def key_of(attempts: Any, jobs: Any, a: int, parameters: Any, n_nodes: int) -> Any:
+    """Return the part of the sort key between the priority and the tie.
+
+    ``n_nodes`` is the number of nodes of the partition.
+    """
     order, j = parameters.order, attempts[a].job
     if order == codes.FCFS:
         return 0
@@ -32,7 +35,7 @@ def key_of(attempts: Any, jobs: Any, a: int, parameters: Any) -> Any:
     if order in (codes.LARGEST, codes.MOST_NODES):
         return -jobs[j].size
     if order == codes.LARGE_FIRST:
-        return -jobs[j].size if 2 * jobs[j].size >= parameters.n_nodes + 1 else 0
+        return -jobs[j].size if 2 * jobs[j].size >= n_nodes + 1 else 0
     time = planned(attempts[a].wall, parameters.margin)
     if order == codes.LONGEST_TIME:
         return -time
@@ -85,9 +88,11 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
 
 
 @rule
-def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, parameters: Any) -> int:
+def place_in_queue(
+    attempts: Any, jobs: Any, queue: Any, n: int, a: int, parameters: Any, n_nodes: int
+) -> int:
     """Return the position of an attempt in the queue."""
-    priority, key = attempts[a].priority, key_of(attempts, jobs, a, parameters)
+    priority, key = attempts[a].priority, key_of(attempts, jobs, a, parameters, n_nodes)
     by_text = parameters.order == codes.BY_ID
     by_job = parameters.fifo or parameters.order > codes.BY_ID
     by_time = parameters.order in (codes.FCFS, codes.BY_CLASS)
@@ -99,7 +104,7 @@ def place_in_queue(attempts: Any, jobs: Any, queue: Any, n: int, a: int, paramet
         if other != priority:
             before = other > priority
         else:
-            other_key = key_of(attempts, jobs, b, parameters)
+            other_key = key_of(attempts, jobs, b, parameters, n_nodes)
             if other_key != key:
                 before = other_key < key
             elif by_text:
