@@ -9,6 +9,7 @@ the remaining work, checks the proposal, and carries it out or refuses it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -146,11 +147,13 @@ class Note(msgspec.Struct, frozen=True):
 class PlanByRules(msgspec.Struct, frozen=True):
     """Let the rules of list scheduling plan, start what is due, and reject what can never start.
 
-    ``point`` is the `Point` with the parameters of the rules.
+    ``point`` is the `Point` with the parameters of the rules. ``keys`` contains the sort keys of
+    the attempts that arrived, then of those that were resubmitted, if Python computes the keys.
     """
 
     point: Any
     changes: Any
+    keys: Sequence[Any] = ()
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note | PlanByRules

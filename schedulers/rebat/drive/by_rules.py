@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from rebat.contract import Changes, PlannedStarts
@@ -11,6 +14,7 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.drive.ask_state import AskState
 from rebat.drive.growing import with_plans, with_spaces
+from rebat.drive.labels import Labels
 from rebat.drive.plans import barred_attempts, planned_starts
 from rebat.drive.simulate import parameters_of
 from rebat.drive.site_limits import SiteLimits
@@ -40,6 +44,7 @@ class ByRules:
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None
+        self._labels = Labels(2**31 - 1, 2**8)
         self._begun: list[int] = []
         """The attempts that the last plan started, in queue order."""
 
@@ -81,7 +86,7 @@ class ByRules:
         )
         session.show(limits.extend(session.room))
 
-    def plan(self, point: Point, changes: Changes) -> None:
+    def plan(self, point: Point, changes: Changes, keys: Sequence[Any]) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
         session = self._session
         if self._point is None:
@@ -91,6 +96,10 @@ class ByRules:
         for job_id in changes.withdrawn:
             withdraw(rows, session.room, 0, rows.attempts[session.row_of[job_id]].job)
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
+        for key, attempt in zip(keys, (*changes.arrived, *changes.resubmitted), strict=False):
+            for row, label in self._labels.add(key, attempt.serial - 1):
+                rows.attempts[row].label = label
+            n.order = codes.BY_LABEL
         for attempt in (*changes.arrived, *changes.resubmitted):
             lists[n.n_entered].entered = self._row(attempt)
             n.n_entered += 1

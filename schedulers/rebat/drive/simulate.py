@@ -496,7 +496,9 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
         parameters.predict = PREDICT.get(str(planning.predict), codes.PART_OF_WALLTIME)
     parameters.margin = planning.margin_us
     formula = point.common.formula
-    parameters.order = codes.BY_VALUE if formula else codes.ORDERS[point.common.order]
+    parameters.order = (
+        codes.BY_VALUE if formula else codes.ORDERS.get(point.common.order, codes.BY_LABEL)
+    )
     parameters.varies = formula is not None and formula.varies
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes

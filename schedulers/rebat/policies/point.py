@@ -488,14 +488,10 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def plans_by_rules(self) -> bool:
         """Whether `rebat.rules` plan the starts."""
-        common = self.common
-        orders = common.formula is not None or common.order in codes.ORDERS
         return (
             isinstance(self.planning, ListOptions)
             and isinstance(self.placement, AnyOptions | NamedOptions)
-            and orders
-            and common.order != "fcfs-by-id"
-            and not (self.parted or common.reservations)
+            and not (self.parted or self.common.reservations)
         )
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
@@ -514,7 +510,9 @@ class Point(msgspec.Struct, frozen=True):
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
         if windows and plans and not self.parted:
             context = with_reservations(context, windows)
-        planning: Planning = RulePlanning(self)
+        has_code = common.order in codes.ORDERS and common.order != "fcfs-by-id"
+        own_order = None if has_code or common.formula else context.order
+        planning: Planning = RulePlanning(self, own_order)
         if not self.plans_by_rules:
             planning = self.planning.make(context)
         if self.parted and plans:

@@ -26,6 +26,8 @@ def key_of(attempts: Any, jobs: Any, a: int, parameters: Any, n_nodes: int) -> A
         return 0
     if order == codes.SHORTEST:
         return attempts[a].wall
+    if order == codes.BY_LABEL:
+        return attempts[a].label
     if order == codes.BY_CLASS:
         return -jobs[j].job_class
     if order == codes.BY_ID:

@@ -22,6 +22,8 @@ LARGE_FIRST = 12
 """Queue orders with ties by job (`rebat.policies.queue_order`)."""
 BY_VALUE = 13
 """Queue order by formula, with ties by entry into the queue."""
+BY_LABEL = 14
+"""Queue order by keys that Python computes (`rebat.drive.by_rules`)."""
 
 ORDERS = {
     "fcfs": FCFS,

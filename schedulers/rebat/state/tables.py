@@ -34,7 +34,8 @@ class Attempt(msgspec.Struct, gc=False):
     the running attempts. Fields that begin with ``own``: the checkpoints, if the numbers of
     resubmissions are rounded. Fields of held nodes: ``record``, ``planned_at`` and ``n_planned_at``
     (the nodes that the plan knows), ``size_of_hold``, and ``lives`` (how often nodes were chosen).
-    ``charged`` is the number of nodes that count for limits.
+    ``charged`` is the number of nodes that count for limits, ``label`` the place of a sort key that
+    Python computes.
     """
 
     queued: int = 0
@@ -68,6 +69,7 @@ class Attempt(msgspec.Struct, gc=False):
     size_of_hold: Short = 0
     lives: Short = 0
     charged: Short = 0
+    label: Short = 0
 
 
 class Job(msgspec.Struct, gc=False):

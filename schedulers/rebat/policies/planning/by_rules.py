@@ -9,17 +9,27 @@ from typing import Any
 from rebat.contract import Changes, PlannedStarts, Proposal, View
 from rebat.contract.proposals import PlanByRules
 from rebat.policies.composition import Planning
+from rebat.policies.queue_order import Key, QueueOrder, bound
 
 
 class RulePlanning(Planning):
-    """The list scheduling of a `Point`. Its queue and its plan are tables of the simulation."""
+    """The list scheduling of a `Point`. Its queue and its plan are tables of the simulation.
 
-    def __init__(self, point: Any) -> None:
-        self.point = point
+    ``order`` is a queue order that the rules do not have, for example a function in a file.
+    """
+
+    def __init__(self, point: Any, order: QueueOrder | None) -> None:
+        self.point, self._order, self._is_bound = point, order, False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the attempts that are due, and reject those that can never start."""
-        return [PlanByRules(self.point, changes)]
+        keys: list[Key] = []
+        if self._order is not None:
+            if not self._is_bound:
+                margin_us, seed = self.point.planning.margin_us, self.point.common.seed
+                self._order, self._is_bound = bound(self._order, view, margin_us, seed), True
+            keys = [*map(self._order, (*changes.arrived, *changes.resubmitted))]
+        return [PlanByRules(self.point, changes, keys)]
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the starts of the queued attempts in the most recent plan."""
