@@ -31,6 +31,11 @@ def test_random_conversations_are_equal() -> None:
     assert "error of both" in compared and "different" not in compared
 
 
+def test_a_rejection_after_the_last_reaction_is_no_news() -> None:
+    """In this case, the end of a wait releases a job that is too large for the machine."""
+    assert "1 cases" in agreement("tests.support.shadow", "1", "5109451", "all")
+
+
 def test_random_conversations_have_equal_bytes() -> None:
     """``python -m tests.support.same_bytes 1000`` compares more of them."""
     compared = agreement("tests.support.same_bytes", "40", "300000")

@@ -71,6 +71,8 @@ class JobRows:
         self.jobs.reject(attempt)
         session.out.append(RejectJob(at_us=session.now_us, job_id=attempt.id))
         session.records.rejections.append((attempt.id, reason))
+        arrived = session.news.arrived  # a dependency can hold after the last reaction
+        session.news.arrived = [other for other in arrived if other.id != attempt.id]
         self._never_ran(attempt, Cause.REJECTED)
 
     def _never_ran(self, attempt: Attempt, cause: Cause) -> None:
