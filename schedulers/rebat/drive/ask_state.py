@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import le
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,17 @@ from rebat.core import events as e
 from rebat.core.errors import PolicyError
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_s
-from rebat.drive.growing import KINDS, larger, lengthen
+from rebat.drive.growing import with_rows
 from rebat.drive.lifecycle import Lifecycle
 from rebat.drive.machine import Nodes
 from rebat.drive.messages import Messages
 from rebat.drive.parts import LoopMachine
 from rebat.drive.site_limits import SiteLimits
 from rebat.rules.by_value import arrays_of
+from rebat.rules.room import instant_fits
 from rebat.state import tables
 from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
-
-WITH_ATTEMPTS = "hits", "kills", "stops", "waits", "calls"
-"""Tables with at most a row per running attempt, and another for what a proposal adds."""
 
 
 class AskState(Messages):
@@ -72,7 +69,6 @@ class AskState(Messages):
         self.n_sent = self.serial = 0
         self.records.node_events = self.node_events
         self.machine = LoopMachine(n_nodes, tables.parts_for([n_nodes]))
-        self._lengths: tuple[int, ...] = (0, 0, 0, 0)
         self.nodes = Nodes(n_nodes, self._uptime_us if n_nodes else None)
         dialect = self.options.dialect
         parameters = tables.Numbers(
@@ -111,35 +107,13 @@ class AskState(Messages):
         self.news.refused.append(refusal)
 
     def reserve(self, n_events: int = 0) -> None:
-        """Enlarge the tables if there could be too little room for these events, or a proposal."""
-        n, rows = self.state.n, self.state
-        n.n_out = n.n_calls = 0
-        more = 2 * (n_events + n.n_kills + n.n_running + n.n_waits) + 16
-        attempts = n.n_attempts + more
-        intervals = n.n_nodes_used + 2 * (self.n_nodes + more)
-        needed = more, attempts, n.n_holds + more, intervals
-        if all(map(le, needed, self._lengths)):
-            return
-        for name, length in (
-            ("attempts", attempts),
-            ("lists", attempts),
-            ("out", 2 * more + len(self.submitted) + n_events),
-            ("hold_records", needed[2]),
-            *((name, more) for name in WITH_ATTEMPTS),
-        ):
-            lengthen(getattr(rows, name), KINDS[name], length)
-        if intervals > len(rows.nodes):
-            nodes = larger(rows.nodes, intervals, 0)
-            self.show(self.room._replace(state=rows._replace(nodes=nodes)))
-        if n.limited and len(rows.attempts) > len(rows.client_of):
-            clients = larger(rows.client_of, len(rows.attempts), 0)
-            self.show(self.room._replace(state=self.state._replace(client_of=clients)))
-        self._lengths = (
-            min(len(getattr(rows, name)) for name in WITH_ATTEMPTS),
-            min(len(rows.attempts), len(rows.lists)),
-            len(rows.hold_records),
-            len(self.state.nodes),
-        )
+        """Let the tables grow, so that these events fit, and any proposals of an instant.
+
+        At most, failures and proposals stop all running attempts.
+        """
+        bound = n_events, n_events + 1, self.n_nodes
+        if not instant_fits(self.state, *bound):
+            self.show(with_rows(self.room, *bound))
 
     def _make_room(self, events: Sequence[e.Event]) -> None:
         self.reserve(len(events))

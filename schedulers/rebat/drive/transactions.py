@@ -472,7 +472,7 @@ class Transactions(JobRows):
                 self._queue_again(self.session.names[decision.up_to], decision.subject)
             elif decision.kind == codes.CALL:
                 self.session.out.append(self.session.call(decision.subject))
-        rows.n.n_out = 0
+        rows.n.n_out = rows.n.n_calls = 0
         for i in range(len(ledger.given_up), rows.n.n_given_up):
             job_id = self.session.submitted[rows.lists[i].given_up]
             ledger.given_up.append(job_id)
