@@ -125,3 +125,26 @@ def place(
         if first or now < start[at] < NEVER:
             made[p] += 1
     return n
+
+
+@kernel
+def compress(
+    t: Any, f: Any, n: int, size: Any, duration: Any, longest: Any, order: Any, kind: Any,
+    cells: Any, n_cells: Any, closed: Any, n_closed: Any, now: int, start: Any, out: Any,
+) -> int:  # fmt: skip
+    """Make the reservation of each job again, one after another (see `place`).
+
+    ``start`` and ``out`` contain the present reservations. The profile needs space for ``4 q`` more
+    steps.
+    """
+    for at in range(size.shape[0]):
+        o, k = order[at], kind[at]
+        if start[at] < NEVER:
+            n = change(t, f, n, max(start[at], now), start[at] + duration[at], out[at], 1)
+        start[at] = fit(
+            t, f, n, size[at], duration[at], longest[at], cells[o, : n_cells[o]],
+            closed[k, : n_closed[k]], NEVER - 1, out[at],
+        )  # fmt: skip
+        if start[at] < NEVER:
+            n = change(t, f, n, start[at], start[at] + duration[at], out[at], -1)
+    return n

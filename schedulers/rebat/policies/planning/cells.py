@@ -9,6 +9,7 @@ and reservations, so that the nodes that several of them share remain free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +88,7 @@ class CellPlan(PlanBook[Counts]):
         self._machine, self._of, self._windows = machine, of, windows
         sets = [nodes for _, nodes in rows] + [nodes for _, nodes in closed]
         members = np.array([nodes.mask(machine.n_nodes) for nodes in sets])
-        kinds, cell_of = np.unique(members, axis=1, return_inverse=True)
-        self._cell_of = cell_of.ravel()
+        kinds, self._cell_of = _distinct(members)
         self._sizes = np.bincount(self._cell_of).astype(np.int64)
         order = sorted(
             range(len(self._sizes)), key=lambda c: (int(kinds[:, c].sum()), self._first(c))
@@ -215,11 +215,35 @@ class CellPlan(PlanBook[Counts]):
         self, queue: SortedQueue, begin: int, end: int, depth: int = -1, first: bool = False
     ) -> None:
         """Reserve the first fits of the queue positions from ``begin`` to ``end``."""
+        attempts, plan = queue.attempts[begin:end], self._plan
+        nodes = np.zeros((len(attempts), len(self._sizes)), dtype=np.int64)
+        part, (longest, *tables) = self._parts(attempts), self._tables(queue, begin, end)
+        plan.room_for(len(attempts) + 1)
+        plan.n = cells.place(
+            plan.t, plan.f, plan.n, queue.size[begin:end], queue.duration[begin:end], longest,
+            part, *tables, depth, first, self._now_us, queue.start[begin:end], nodes,
+        )  # fmt: skip
+        self._note_reserved(queue, begin, end, nodes)
+
+    def _note_reserved(self, queue: SortedQueue, begin: int, end: int, nodes: Counts) -> None:
+        starts_us = queue.start[begin:end]
+        for attempt, start_us, own in zip(queue.attempts[begin:end], starts_us, nodes, strict=True):
+            if start_us < NEVER:
+                self._reserved[attempt.id] = own
+
+    def _parts(self, attempts: Sequence[Attempt]) -> npt.NDArray[np.int64]:
+        """Return the position of the partition of each attempt."""
+        names = [*self._cells]
+        return np.array([names.index(self._of(each).name) for each in attempts], dtype=np.int64)
+
+    def _tables(self, queue: SortedQueue, begin: int, end: int) -> tuple[Any, ...]:
+        """Return the arguments ``longest`` and ``order`` to ``n_closed`` of `kernels.cells.place`.
+
+        They are those of the queue positions from ``begin`` to ``end``.
+        """
         self._queued, attempts = queue.attempts, queue.attempts[begin:end]
-        duration, plan = queue.duration[begin:end], self._plan
-        names, longest = [*self._cells], duration
-        part = np.array([names.index(self._of(each).name) for each in attempts], dtype=np.int64)
-        kind, order = np.zeros(len(attempts), dtype=np.int64), part
+        kind, order = np.zeros(len(attempts), dtype=np.int64), self._parts(attempts)
+        longest = queue.duration[begin:end]
         if self._closed:
             walltimes = [planned_us(attempt.walltime_us) for attempt in attempts]
             longest = np.array(walltimes, dtype=np.int64)
@@ -229,16 +253,10 @@ class CellPlan(PlanBook[Counts]):
             else:
                 kind[:] = [self._kind_of(attempt) for attempt in attempts]
                 order = np.array([self._order_of(attempt) for attempt in attempts], dtype=np.int64)
-        nodes = np.zeros((len(attempts), len(self._sizes)), dtype=np.int64)
-        plan.room_for(len(attempts) + 1)
-        plan.n = cells.place(
-            plan.t, plan.f, plan.n, queue.size[begin:end], duration, longest, part, order, kind,
-            *_padded([*self._orders.values()]), *_padded(self._closed_to or [_NOTHING]),
-            depth, first, self._now_us, queue.start[begin:end], nodes,
+        return (
+            longest, order, kind, *_padded([*self._orders.values()]),
+            *_padded(self._closed_to or [_NOTHING]),
         )  # fmt: skip
-        for attempt, start_us, own in zip(attempts, queue.start[begin:end], nodes, strict=True):
-            if start_us < NEVER:
-                self._reserved[attempt.id] = own
 
     def _kind_of(self, attempt: Attempt) -> int:
         """Return the position of the table of cells that are closed to an attempt."""
@@ -307,13 +325,17 @@ class CellPlan(PlanBook[Counts]):
 
     def compress(self, queue: SortedQueue, last: int) -> None:
         self._settle(queue, last)
-        for at in range(last):
-            nodes = self._reserved.pop(queue.attempts[at].id, None)
-            if nodes is not None:
-                start_us = max(int(queue.start[at]), self._now_us)
-                end_us = int(queue.start[at] + queue.duration[at])
-                self._plan.change(start_us, end_us, nodes, 1)
-            self._place(queue, at, at + 1)
+        longest, *tables = self._tables(queue, 0, last)
+        nodes, nothing = np.zeros((last, len(self._sizes)), dtype=np.int64), 0 * self._sizes
+        for at, attempt in enumerate(queue.attempts[:last]):
+            nodes[at] = self._reserved.pop(attempt.id, nothing)
+        plan = self._plan
+        plan.room_for(2 * last + 1)
+        plan.n = cells.compress(
+            plan.t, plan.f, plan.n, queue.size[:last], queue.duration[:last], longest, *tables,
+            self._now_us, queue.start[:last], nodes,
+        )  # fmt: skip
+        self._note_reserved(queue, 0, last, nodes)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations in each partition."""
@@ -336,6 +358,20 @@ class CellPlan(PlanBook[Counts]):
 
 
 _NOTHING = np.zeros((0, 3), dtype=np.int64)
+
+
+def _distinct(members: npt.NDArray[np.bool_]) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Return the distinct columns of a table in ascending order, and the position of each column.
+
+    The result is that of ``numpy.unique`` with ``axis=1``, which is slow for many columns.
+    """
+    codes = np.zeros(members.shape[1], dtype=np.int64)
+    for i, row in enumerate(members):
+        codes = 2 * codes + row
+        if i % 60 == 59:  # a code has 63 bits
+            codes = np.unique(codes, return_inverse=True)[1].ravel()
+    _, first, of_column = np.unique(codes, return_index=True, return_inverse=True)
+    return members[:, first], of_column.ravel()
 
 
 def _padded(rows: Sequence[npt.NDArray[np.int64]]) -> tuple[Counts, Counts]:
