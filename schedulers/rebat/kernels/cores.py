@@ -55,18 +55,20 @@ def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> boo
     used. If ``best`` is set, nodes with more free cores come first. Otherwise, and if there is a
     tie, nodes are in ascending order, or in descending order if ``backwards`` is set.
     """
-    n = room.shape[0]
-    keys = -room if best else np.zeros(n, dtype=np.int64)
-    if backwards:
-        order = n - 1 - np.argsort(keys[::-1], kind="mergesort")
-    else:
-        order = np.argsort(keys, kind="mergesort")
-    left = count
-    for i in range(n):
-        take[order[i]] = min(left, room[order[i]])
-        left -= take[order[i]]
-        if left == 0:
-            return True
+    n, left, most = room.shape[0], count, 0
+    for node in range(n):
+        most = max(most, room[node])
+    for wanted in range(most, 0, -1):  # counting is faster than sorting all nodes
+        for i in range(n):
+            node = n - 1 - i if backwards else i
+            if room[node] == 0 or (best and room[node] != wanted):
+                continue
+            take[node] = min(left, room[node])
+            left -= take[node]
+            if left == 0:
+                return True
+        if not best:
+            break
     return False
 
 
