@@ -8,6 +8,7 @@ import itertools
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from rebat.check.cases import (
     STREAMS,
     SteppedClock,
+    busy_case,
     case_of,
     case_record,
     of_parts,
@@ -25,6 +27,7 @@ from rebat.check.cases import (
 )
 from rebat.check.playing import How, _Run, load_policy, play
 from rebat.check.verdict import smallest
+from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.models.failures.events import check_alternation
 from rebat.models.operations import check_operations
@@ -33,9 +36,10 @@ from rebat.policies.presets import PRESETS
 SEEDS = range(60)
 
 
+@pytest.mark.parametrize("kind", [random_case, busy_case])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_case_survives_json_and_any_part_can_go(seed: int) -> None:
-    case = random_case(seed)
+def test_a_case_survives_json_and_any_part_can_go(seed: int, kind: Any) -> None:
+    case = kind(seed)
     record = case_record(case)
     assert case_record(case_of(record)) == record
     parts = parts_of(case)
@@ -58,6 +62,19 @@ def test_the_cases_have_everything_that_they_promise() -> None:
     assert kinds == {"drain", "undrain", "migrate"}
     shapes = {job.extra.get("shape", {}).get("kind") for c in cases for job in c.workload.jobs}
     assert shapes == {None, "moldable", "malleable"}
+
+
+def test_failures_hit_several_jobs_of_busy_cases_at_a_time() -> None:
+    n_cases = 0
+    for case in map(busy_case, SEEDS):
+        run = _Run(load_policy("easy", case.workload.n_nodes), case)
+        run.play(How.EMBEDDED)
+        ends = [
+            record.end_us for record in run.session.ledger.attempts
+            if record.cause == Cause.NODE_FAILURE
+        ]  # fmt: skip
+        n_cases += len(ends) > len(set(ends))
+    assert n_cases > len(SEEDS) // 2
 
 
 @pytest.mark.slow

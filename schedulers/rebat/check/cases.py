@@ -71,6 +71,45 @@ def random_case(seed: int) -> CheckCase:
     return CheckCase(jobs, events, drains, cores, latency_us, seed % 4 == 2)  # type: ignore[arg-type]
 
 
+def busy_case(seed: int) -> CheckCase:
+    """Return a case in which most nodes are busy while failures hit several jobs at a time.
+
+    Some busy nodes are drained. Few nodes are free for jobs that lost nodes.
+    """
+    rng = random.Random(f"busy {seed}")
+    n_nodes = rng.choice([5, 6, 8])
+    lengths = range(6, 13)
+    jobs = []
+    for number in range(rng.randint(3, 7)):
+        size, length_s = rng.randint(1, 3), rng.choice(lengths)
+        job = _job(number, size, length_s, rng.choice([0, 0, 0, 1, rng.randint(2, 12)]))
+        stays = {"checkpointable": False} if rng.random() < 0.5 else {}  # also on a drained node
+        jobs.append(msgspec.structs.replace(job, extra=stays))
+    profiles = {f"d{length}": {"type": "delay", "delay": length} for length in lengths}
+    made = Workload("busy", n_nodes, tuple(jobs), profiles)
+    if rng.random() < 0.5:
+        made = add_perfect(made)
+    events: list[MachineEvent] = []
+    drains: list[GenericEvent] = []
+    at, drained = 0, sorted(rng.sample(range(4), rng.choice([0, 1, 2, 2])))
+    for node in drained:
+        begin, until = rng.randint(1, 4), rng.randint(8, 30)
+        nodes = str(node)
+        drains.append(
+            GenericEvent(
+                to_us(begin), {"type": "drain", "nodes": nodes, "spanning": rng.random() < 0.3}
+            )
+        )
+        drains.append(GenericEvent(to_us(until), {"type": "undrain", "nodes": nodes}))
+    for _ in range(rng.randint(1, 3)):
+        at += rng.randint(3, 6)
+        for node in rng.sample(range(n_nodes), rng.randint(2, 3)):
+            events.append(MachineEvent(to_us(at), False, NodeSet.of([node])))
+            events.append(MachineEvent(to_us(at + 2), True, NodeSet.of([node])))
+    drains.sort(key=lambda event: event.at_us)
+    return CheckCase(made, in_order(events), drains)  # type: ignore[arg-type]
+
+
 class JobStream(NamedTuple):
     """A stream of jobs for four nodes: equal jobs at equal intervals, except one different job."""
 

@@ -16,7 +16,7 @@ def check_policy(
     policy: str,
     *,
     seeds: Annotated[
-        Count, "Number of random cases. For each of them there is also a stream of jobs."
+        Count, "Number of seeds. Each has two random cases and a stream of jobs."
     ] = 20,
     skip: Annotated[
         Collection[str] | tuple[str, ...],
@@ -35,7 +35,8 @@ def check_policy(
     policy : str
         A name, as for `rebat.run`: ``FILE.py:CLASS``, a preset, or a preset with changed axes.
     seeds : int
-        Number of seeds. Each seed has two cases: a random case and a stream of jobs.
+        Number of seeds. Each seed has three cases: a random case, a case in which most nodes are
+        busy, and a stream of jobs.
     skip : collection of str
         Names of checks to leave out.
     timeout_s : float

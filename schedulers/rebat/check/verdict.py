@@ -23,6 +23,7 @@ import msgspec
 
 from rebat.check.cases import (
     CheckCase,
+    busy_case,
     case_of,
     case_record,
     of_parts,
@@ -117,7 +118,7 @@ def checked_policy(
     with Players(policy, timeout_s) as players:
         checker = _Checker(players, rules)
         for seed in range(seeds):
-            for case in (random_case(seed), stream_case(seed)):
+            for case in (random_case(seed), busy_case(seed), stream_case(seed)):
                 checker.test(seed, case)
             if on_progress:
                 on_progress(seed + 1)
