@@ -27,14 +27,14 @@ class SiteLimits:
         self._clients = [Client(largest=codes.NO_LIMIT)]
         self._memberships: list[Membership] = []
         self._groups: dict[tuple[str, str], Limit] = {}
-        self._known: dict[tuple[str, ...], int] = {}
+        self._client_of: dict[tuple[str, ...], int] = {}
 
     def client_of(self, traits: Traits) -> int:
         """Return the client of a job. It is added if it is new."""
         if not self._limits:
             return 0
         key = traits.user, traits.account, traits.queue, traits.partition
-        if key not in self._known:
+        if key not in self._client_of:
             client = Client(len(self._memberships), largest=codes.NO_LIMIT)
             for kind, name, limit in groups_of(self._limits, traits):
                 self._groups.setdefault((kind, name), limit)
@@ -42,10 +42,10 @@ class SiteLimits:
                 self._memberships.append(Membership(group))
                 client.n_groups += 1
                 client.largest = min(client.largest, limit.nodes or codes.NO_LIMIT)
-            self._known[key] = len(self._clients) if client.n_groups else 0
+            self._client_of[key] = len(self._clients) if client.n_groups else 0
             if client.n_groups:
                 self._clients.append(client)
-        return self._known[key]
+        return self._client_of[key]
 
     def _new_groups(self, n: int) -> list[Group]:
         return [Group(limit.jobs, limit.nodes) for limit in [*self._groups.values()][n:]]

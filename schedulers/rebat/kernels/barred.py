@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels for queues of which limits bar some attempts: plans see only the others.
+"""Kernels for queues in which limits bar some attempts. Plans see only the other attempts.
 
-In the queue, the start of a barred attempt is `BARRED`.
+The start of a barred attempt is `BARRED`.
 """
 
 from __future__ import annotations

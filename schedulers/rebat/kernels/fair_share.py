@@ -73,7 +73,7 @@ class Tree(NamedTuple):
 
 
 def empty_tree(n: int, half_life_us: int, classic: bool) -> Tree:
-    """Return a tree with room for ``n`` rows, of which only the root exists."""
+    """Return a tree that contains only the root, with room for ``n`` rows."""
     rows = np.zeros(n, dtype=np.dtype((np.record, _ROW))).view(np.recarray)
     for name in _LINKS:
         rows[name] = -1
@@ -191,10 +191,8 @@ def share_of(tree: Any, row: int) -> float:
 @inner
 def level_of(tree: Any, row: int) -> float:
     """Return the level fair share of a row: shares divided by usage, relative to its siblings."""
-    if tree.rows[row].as_parent:  # a user
-        row = above(tree, row)
-        if row == 0:
-            return math.inf
+    if tree.rows[row].as_parent:  # a user, which is first in its account (Slurm's fair_tree.c)
+        return math.inf
     share, used = share_of(tree, row), tree.rows[above(tree, row)].used
     if share == 0.0:
         return 0.0

@@ -35,7 +35,7 @@ COLUMNS: dict[str, str] = {
     "submitted": "time of the submission in seconds, at least 1",
     "nodes": "number of nodes of the machine",
     "partition": "weight of the job's partition, divided by the largest weight",
-    "usage": "node time of the job's user in seconds; older node time counts less (`half_life`)",
+    "usage": "node time of the user in this account, in s; older time counts less (`half_life`)",
     "fairshare": "fair-share factor of the job's user and account, 0 to 1 (`shares`)",
 }
 """The columns of a formula, in the order of the table that a formula reads."""

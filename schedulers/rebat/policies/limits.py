@@ -183,6 +183,8 @@ class Accounting(Wrapping):
             self._hold(traits, 1, n_nodes, running.start_us)
         for running in (*changes.ended, *changes.stopped):
             self._release(running, view.now_us)
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            self._shares.enter(view.job(attempt.job_id).traits)
 
     def _release(self, running: Running, now_us: int) -> None:
         traits, n_nodes = self._holding.pop(running.attempt.id, (None, 0))

@@ -136,7 +136,7 @@ class Shares:
             self._users[key] = row
         return self._users[key]
 
-    def _user(self, traits: Traits) -> int:
+    def enter(self, traits: Traits) -> int:
         """Return the row of a user, which is a member of its account from now on."""
         row = self.row_of(traits)
         enlist(self.tree, row)
@@ -144,17 +144,17 @@ class Shares:
 
     def hold(self, traits: Traits, n_nodes: int, now_us: int) -> None:
         """Record that a job of a user begins to hold nodes, or releases ``-n_nodes`` nodes."""
-        row = self._user(traits)
+        row = self.enter(traits)
         hold(self.tree, row, n_nodes, now_us)
 
     def usage_s(self, traits: Traits, now_us: int) -> float:
         """Return the decayed usage of a job's user in node-seconds."""
-        row = self._user(traits)
+        row = self.enter(traits)
         return float(usage_at(self.tree, row, now_us)) / 1e6
 
     def factor(self, traits: Traits, now_us: int) -> float:
         """Return the fair-share factor of a job's user, from 0 to 1."""
-        row = self._user(traits)
+        row = self.enter(traits)
         refresh(self.tree, now_us)
         return float(self.tree.rows[row].factor)
 

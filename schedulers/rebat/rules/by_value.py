@@ -14,6 +14,7 @@ from rebat.kernels.jit import rule
 from rebat.models.formula import COLUMNS, Formula
 from rebat.rules.queue import planned
 from rebat.rules.usage import set_usage
+from rebat.state import codes
 
 AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
     [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted")
@@ -84,21 +85,51 @@ def place_by_value(state: Any, queue: Any, values: Any, n: int, a: int, value: f
     return low
 
 
+FEW_MOVES = 8
+"""Number of moves per attempt for which insertion is faster than Shell's method."""
+
+
+@rule
+def sort_gap(
+    state: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int, gap: int,
+    most: int,
+) -> Any:  # fmt: skip
+    """Sort the attempts at distances ``gap``, until this takes more moves than ``most``.
+
+    Return whether the order of a plan changed, and the number of moves that are left.
+    """
+    changed = False
+    for at in range(gap, n):
+        a, value, k = queue[at], values[at], at
+        n_nodes, length, begin = size[at], duration[at], start[at]
+        while k >= gap and precedes(state, a, value, queue[k - gap], values[k - gap]):
+            j = k - gap
+            changed |= begin != BARRED and start[j] != BARRED
+            queue[k], values[k] = queue[j], values[j]
+            size[k], duration[k], start[k] = size[j], duration[j], start[j]
+            k = j
+            most -= 1
+        if k < at:
+            queue[k], values[k] = a, value
+            size[k], duration[k], start[k] = n_nodes, length, begin
+            if most < 0:
+                break
+    return changed, most
+
+
 @rule
 def sort_by_value(
     state: Any, queue: Any, values: Any, size: Any, duration: Any, start: Any, n: int
 ) -> bool:
-    """Sort a queue, which is nearly sorted. Return whether the order of a plan changed."""
-    changed = False
-    for at in range(1, n):
-        a, value, k = queue[at], values[at], at
-        n_nodes, length, begin = size[at], duration[at], start[at]
-        while k > 0 and precedes(state, a, value, queue[k - 1], values[k - 1]):
-            changed |= begin != BARRED and start[k - 1] != BARRED
-            queue[k], values[k] = queue[k - 1], values[k - 1]
-            size[k], duration[k], start[k] = size[k - 1], duration[k - 1], start[k - 1]
-            k -= 1
-        if k < at:
-            queue[k], values[k] = a, value
-            size[k], duration[k], start[k] = n_nodes, length, begin
-    return changed
+    """Sort a queue, which is usually nearly sorted. Return whether the order of a plan changed."""
+    changed, left = sort_gap(
+        state, queue, values, size, duration, start, n, 1, FEW_MOVES * n + FEW_MOVES
+    )
+    gap = 0
+    while left < 0 and 9 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        more, _ = sort_gap(state, queue, values, size, duration, start, n, gap, codes.LONGEST_US)
+        changed |= more
+        gap //= 3
+    return bool(changed)

@@ -52,6 +52,8 @@ def account(state: Any, room: Any, now: int) -> None:
     for i in range(n.n_new_holds):  # a held set can be in both lists
         h = lists[i].new_hold
         charge(state, h, attempts[h].size_of_hold, attempts[h].start)
+    for i in range(n.n_entered if n.uses_usage else 0):  # before any factor is computed
+        fair_share.enlist(state.tree, state.jobs[attempts[lists[i].entered].job].share)
     if n.limited:
         apply_limits(state, room)
 
@@ -80,7 +82,6 @@ def set_usage(state: Any, table: Any, queue: Any, n: int, now: int) -> None:
     tree = state.tree
     for at in range(n):
         row = state.jobs[state.attempts[queue[at]].job].share
-        fair_share.enlist(tree, row)
         table[at, USAGE] = fair_share.usage_at(tree, row, now) / 1_000_000
     if state.n.uses_shares and n > 0:
         fair_share.refresh(tree, now)
