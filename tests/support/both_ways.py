@@ -128,8 +128,7 @@ class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
     Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). If
-    ``limited``
-    is set, some policies have limits, or a queue order by usage.
+    ``limited`` is set, some policies have limits, or an order by usage or at random.
     """
 
     def __init__(self, seed: int, depends: bool | None = None, limited: bool = True) -> None:
@@ -162,7 +161,12 @@ class Case:
         rules = random.Random(seed + 1)
         if limited and rules.random() < 0.3 and preset(self.policy).point.plans_by_rules:
             self.workload = with_owners(self.workload, rules)
-            if rules.random() < 0.6:
+            draw = rules.random()
+            if draw < 0.2:
+                rest = self.policy.partition(",")[2]  # without the first option, the order
+                rest = ",".join(o for o in rest.split(",") if "order_period=" not in o)
+                self.policy = f"baseline:order=random,seed={seed},{rest}"
+            elif draw < 0.6:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)

@@ -61,14 +61,13 @@ def pybatsim_path() -> None:
 def warm(policies: Sequence[str]) -> None:
     """Compile the loop for policies that it covers, with a notice. Other policies do not need it."""
     from rebat.console.progress import compiling_notice
-    from rebat.drive.choose import PAYS, compile_for
-    from rebat.drive.eligible import why_not_policy
+    from rebat.drive.choose import PAYS, compile_for, why_not_compiled
     from rebat.policies.presets import Preset, scheduler
 
     chosen = [policy for policy in map(scheduler, policies) if isinstance(policy, Preset)]
     with compiling_notice():
         for policy in chosen:
-            if not why_not_policy(policy.point):
+            if not why_not_compiled(policy.point):
                 compile_for(policy.point, PAYS)
 
 

@@ -57,7 +57,7 @@ def _list(rows: Sequence[Preset], with_axes: bool) -> None:
 
     If ``with_axes`` is set, also print its axes, and whether the compiled loop covers it.
     """
-    from rebat.drive.eligible import why_not_policy
+    from rebat.drive.choose import why_not_compiled
 
     for row in rows:
         alias = _alias(row)
@@ -66,7 +66,7 @@ def _list(rows: Sequence[Preset], with_axes: bool) -> None:
         if with_axes:
             values = row.point.values.items()
             click.echo("    " + ", ".join(f"{option}={value}" for option, value in values))
-            reason = why_not_policy(row.point)
+            reason = why_not_compiled(row.point)
             click.echo(f"    compiled loop: {f'no ({reason})' if reason else 'yes'}")
 
 
@@ -77,7 +77,7 @@ def _alias(row: Preset) -> str | None:
 
 
 def _record(row: Preset) -> dict[str, Any]:
-    from rebat.drive.eligible import why_not_policy
+    from rebat.drive.choose import why_not_compiled
 
     return {
         "name": row.name,
@@ -85,7 +85,7 @@ def _record(row: Preset) -> dict[str, Any]:
         "summary": row.summary,
         "source": row.source,
         "axes": row.point.values,
-        "not_compiled": why_not_policy(row.point) or None,
+        "not_compiled": why_not_compiled(row.point) or None,
     }
 
 

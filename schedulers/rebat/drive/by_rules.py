@@ -14,6 +14,7 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.drive.ask_state import AskState
 from rebat.drive.growing import with_plans, with_spaces
+from rebat.drive.keys import LIMIT, STEP
 from rebat.drive.labels import Labels
 from rebat.drive.plans import barred_attempts, planned_starts
 from rebat.drive.simulate import parameters_of
@@ -44,7 +45,7 @@ class ByRules:
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None
-        self._labels = Labels(2**31 - 1, 2**8)
+        self._labels = Labels(LIMIT, STEP)
         self._begun: list[int] = []
         """The attempts that the last plan started, in queue order."""
 

@@ -10,6 +10,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.drive.eligible import why_not_policy, why_not_run
 from rebat.drive.embedded import run
+from rebat.drive.keys import needs_python
 from rebat.drive.outcome import Outcome
 from rebat.drive.parts import Uncovered
 from rebat.drive.simulate import (
@@ -32,6 +33,8 @@ Compiling takes 36 s of CPU if the kernels are compiled. With policy ``easy``, m
 saves 72 microseconds per job (20,000 jobs: 1.4 s, 50,000: 3.5 s, 100,000: 7.6 s).
 """
 
+IN_PYTHON = "a queue order in Python"
+
 RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
 """Times in seconds: Python code per run and per job, the loop per job, start of a process."""
 
@@ -44,6 +47,11 @@ def ready(point: Point) -> bool:
         return point in _READY
     _READY.add(point)
     return True
+
+
+def why_not_compiled(point: Point) -> str:
+    """Return why machine code cannot simulate a scheduler, or an empty text if it can."""
+    return why_not_policy(point) or (IN_PYTHON if needs_python(point) else "")
 
 
 def covers(workload: Workload, preset: object) -> bool:
@@ -62,6 +70,8 @@ def compile_for(point: Point, n_jobs: int) -> bool:
 
     Return whether the loop is compiled.
     """
+    if needs_python(point):
+        return False
     if not ready(point) and (n_jobs >= PAYS or how_of() == "compiled") and may_compile():
         machine_code_of(run)(*smallest_arguments(point))
         _READY.add(point)
@@ -103,6 +113,9 @@ def compiled_outcome(
     reason = _why_not(preset, options, operations)
     if not reason and explain and how == "compiled":
         reason = "--explain"
+    plain = explain or (isinstance(preset, Preset) and needs_python(preset.point))
+    if not reason and plain and how == "compiled":
+        reason = IN_PYTHON
     if not reason:
         assert isinstance(preset, Preset)
         if cores_per_node > 1 and preset.point.parted:
@@ -113,7 +126,7 @@ def compiled_outcome(
         try:
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes, max_attempts=max_attempts,
-                compiled=pays and how != "interpreted" and not explain and may_compile(),
+                compiled=pays and how != "interpreted" and not plain and may_compile(),
                 explain=explain, on_progress=on_progress,
             )  # fmt: skip
         except Uncovered as error:

@@ -17,6 +17,7 @@ from rebat.drive.parts import Uncovered, machine_of
 from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.wire import Wire
 from rebat.models.checkpoint import checkpointing_of
+from rebat.policies.own import is_own
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset
 
@@ -46,7 +47,7 @@ def driver_for(
     """
     if isinstance(preset, Preset) and not asks:
         point = preset.point
-        operates = point.common.drain != "auto"
+        operates = point.common.drain != "auto" or is_own(point.common.order)
         if not (operates or why_not_policy(point)) and _covers(point, options, began, uptime_us):
             return Wire(point, options, recorder)
     return Session(preset.make(), options, uptime_us, recorder)

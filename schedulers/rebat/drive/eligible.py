@@ -55,11 +55,12 @@ def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
     common, planning, placement = point.common, point.planning, point.placement
     formula = common.formula
+    has_keys = formula is None and common.order not in codes.ORDERS
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
     parted = point.parted and (
         "planning=fifo" if isinstance(planning, FifoOptions)
         else "placement=named" if isinstance(placement, NamedOptions)
-        else ""
+        else f"order={common.order}" if has_keys else ""
     )  # fmt: skip
     return _first(
         {
@@ -67,7 +68,8 @@ def why_not_policy(point: Point) -> str:
             f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
             f"partitions with {parted}": bool(parted),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
-            f"order={common.order}": formula is None and common.order not in codes.ORDERS,
+            f"planning=fifo with order={common.order}": has_keys
+            and isinstance(planning, FifoOptions),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             "reservations": bool(common.reservations),

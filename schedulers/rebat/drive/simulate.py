@@ -32,6 +32,7 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
+from rebat.drive.keys import Keys
 from rebat.drive.outcome import (
     Outcome,
     Rows,
@@ -278,7 +279,9 @@ def simulate(
     )  # fmt: skip
     plan = tables.table_for(parameters)
     record = PlanRecorder() if explain else None
-    recorder = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
+    recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
+    if parameters.order == codes.BY_LABEL:
+        recorder = Keys(point, n_nodes, jobs.job_id, recorder)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete

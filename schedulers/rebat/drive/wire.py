@@ -28,6 +28,7 @@ from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
+from rebat.drive.keys import Keys
 from rebat.drive.labels import Labels
 from rebat.drive.messages import Messages, remaining_profile, unknown_run
 from rebat.drive.outcome import Rows, ledger_of
@@ -138,11 +139,13 @@ class Wire(Messages):
         self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = p.order == codes.BY_ID or p.tie == codes.BY_TEXT
-        self.recorder = None
+        self.recorder: Any = None
         if self._record is not None:
             self.recorder = RuleRecorder(
                 self._record, self.machine, self.limits, self.submitted.__getitem__
             )
+        if p.order == codes.BY_LABEL:
+            self.recorder = Keys(point, n_nodes, self.submitted.__getitem__, self.recorder)
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
         self._interrupted: dict[str, int] = {}
         self._refusals: list[tuple[int, str, str]] = []
