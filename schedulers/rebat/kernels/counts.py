@@ -252,6 +252,23 @@ def take_out(
 
 
 @kernel
+def make_place(size: Any, duration: Any, start: Any, serial: Any, queued: int, at: int) -> None:
+    """Move the jobs from position ``at`` on by one position, in the four arrays."""
+    for k in range(queued, at, -1):
+        size[k] = size[k - 1]
+        duration[k] = duration[k - 1]
+        start[k] = start[k - 1]
+        serial[k] = serial[k - 1]
+
+
+@kernel
+def move_on(values: Any, queued: int, at: int) -> None:
+    """Move the values from position ``at`` on by one position."""
+    for k in range(queued, at, -1):
+        values[k] = values[k - 1]
+
+
+@kernel
 def copy_profile(t: Any, f: Any, n: int, to_t: Any, to_f: Any) -> None:
     """Copy a profile."""
     for i in range(n):

@@ -298,15 +298,12 @@ def plan(
             set_values(state, room, queue[n_queue:], 1, now, value[n_queue:])
             own = value[n_queue]
             at = place_by_value(state, queue, value, n_queue, a, own)
-            for k in range(n_queue, at, -1):
-                value[k] = value[k - 1]
+            counts.move_on(value, n_queue, at)
             value[at] = own
         else:
             n_nodes = part.end_node - part.first_node
             at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters, n_nodes)
-        for k in range(n_queue, at, -1):
-            size[k], duration[k] = size[k - 1], duration[k - 1]
-            start[k], queue[k] = start[k - 1], queue[k - 1]
+        counts.make_place(size, duration, start, queue, n_queue, at)
         size[at], queue[at] = jobs[attempts[a].job].size, a
         attempts[a].predicted = predicted(state, a)
         duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
