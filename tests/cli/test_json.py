@@ -115,7 +115,7 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "workload describe": [Example(["toy"], at("size_classes", "[1, 2)"), 3, "3")],
     "policy check": [
-        Example(["easy", "--seeds", "1"], at("checks", 0, "cases"), 2, "(cases: 2)"),
+        Example(["easy", "--seeds", "1"], at("checks", 0, "cases"), 3, "(cases: 3)"),
     ],
     "campaign status": [Example(["small.toml"], at("left"), 10, "10 left")],
 }  # fmt: skip
