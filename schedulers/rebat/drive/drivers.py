@@ -47,8 +47,9 @@ def driver_for(
     """
     if isinstance(preset, Preset) and not asks:
         point = preset.point
-        operates = point.common.drain != "auto" or is_own(point.common.order)
-        if not (operates or why_not_policy(point)) and _covers(point, options, began, uptime_us):
+        asks = point.common.drain != "auto"  # operations
+        asks = asks or is_own(point.common.order)  # a guard states the line of an error
+        if not (asks or why_not_policy(point)) and _covers(point, options, began, uptime_us):
             return Wire(point, options, recorder)
     return Session(preset.make(), options, uptime_us, recorder)
 

@@ -302,10 +302,13 @@ class Messages:
         row.job_class = traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
         row.client = self.limits.client_of(traits)
-        self.show(self.limits.extend(self.room))
+        room = self.limits.extend(self.room)
         if self.state.n.uses_usage:
             row.share = self.shares.row_of(traits)
-            self.show(self.room._replace(state=self.state._replace(tree=self.shares.tree)))
+            if self.shares.tree is not room.state.tree:  # it has grown
+                room = room._replace(state=room.state._replace(tree=self.shares.tree))
+        if room is not self.room:
+            self.show(room)
         self.submitted.append(event.job_id)
         return row
 

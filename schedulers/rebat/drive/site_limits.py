@@ -7,7 +7,15 @@ from typing import Any
 
 from rebat.core.traits import Traits
 from rebat.drive.growing import larger
-from rebat.policies.limits import EXCEEDS, Limit, groups_of, read_limits, why_barred, why_never
+from rebat.policies.limits import (
+    EXCEEDS,
+    Limit,
+    groups_of,
+    owner_of,
+    read_limits,
+    why_barred,
+    why_never,
+)
 from rebat.state import codes
 from rebat.state.rows import array_of
 from rebat.state.tables import Client, Group, Limits, Membership, Room
@@ -26,19 +34,21 @@ class SiteLimits:
         self._limits = read_limits(text)
         self._clients = [Client(largest=codes.NO_LIMIT)]
         self._memberships: list[Membership] = []
-        self._groups: dict[tuple[str, str], Limit] = {}
+        self._groups: list[tuple[str, str, Limit]] = []
+        self._row_of: dict[tuple[str, str], int] = {}
         self._client_of: dict[tuple[str, ...], int] = {}
 
     def client_of(self, traits: Traits) -> int:
         """Return the client of a job. It is added if it is new."""
         if not self._limits:
             return 0
-        key = traits.user, traits.account, traits.queue, traits.partition
+        key = owner_of(traits)
         if key not in self._client_of:
             client = Client(len(self._memberships), largest=codes.NO_LIMIT)
             for kind, name, limit in groups_of(self._limits, traits):
-                self._groups.setdefault((kind, name), limit)
-                group = [*self._groups].index((kind, name))
+                group = self._row_of.setdefault((kind, name), len(self._groups))
+                if group == len(self._groups):
+                    self._groups.append((kind, name, limit))
                 self._memberships.append(Membership(group))
                 client.n_groups += 1
                 client.largest = min(client.largest, limit.nodes or codes.NO_LIMIT)
@@ -48,7 +58,7 @@ class SiteLimits:
         return self._client_of[key]
 
     def _new_groups(self, n: int) -> list[Group]:
-        return [Group(limit.jobs, limit.nodes) for limit in [*self._groups.values()][n:]]
+        return [Group(limit.jobs, limit.nodes) for _, _, limit in self._groups[n:]]
 
     def tables(self) -> Limits:
         """Return the tables for a simulation."""
@@ -73,9 +83,9 @@ class SiteLimits:
 
     def _of(self, c: int) -> list[tuple[int, str, str, Limit]]:
         """Return the row, kind, name and limit of each group of a client."""
-        client, groups = self._clients[c], [*self._groups.items()]
+        client = self._clients[c]
         rows = self._memberships[client.first_group : client.first_group + client.n_groups]
-        return [(row.group, *groups[row.group][0], groups[row.group][1]) for row in rows]
+        return [(row.group, *self._groups[row.group]) for row in rows]
 
     def why_never(self, c: int, size: int) -> str:
         """Return why a job can never start because of a limit."""

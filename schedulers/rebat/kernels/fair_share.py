@@ -54,8 +54,9 @@ class Tree(NamedTuple):
           next member of the same account (-1: there is none); ``n_members``.
         - ``is_listed``: whether it is a member of its account. Users that the site did not declare
           become members when their first job enters the queue.
-        - ``as_parent``: whether it has Slurm's Share=parent. A user has the factor of its account.
-          The members of an account are siblings of the other members of the account above.
+        - ``as_parent``: whether it has Slurm's Share=parent. A user is first in its account, or
+          has its factor (classic). The members of an account are siblings of the other members of
+          the account above.
         - ``running``: number of nodes that its jobs hold; ``usage`` at the time ``at``, in
           node-microseconds and microseconds.
         - ``shares`` and ``factor``.
@@ -132,8 +133,8 @@ def hold(tree: Any, row: int, n_nodes: int, now: int) -> None:
 
 
 @inner
-def sibling(tree: Any, account: int, row: int) -> int:
-    """Return the first of the siblings below an account from a row on, or -1.
+def sibling(tree: Any, row: int) -> int:
+    """Return the first sibling from a member of an account on, or -1.
 
     Accounts with Share=parent are replaced by their members.
     """
@@ -147,7 +148,7 @@ def next_sibling(tree: Any, account: int, row: int) -> int:
     """Return the sibling after a row, or -1."""
     while tree.rows[row].next < 0 and tree.rows[row].parent != account:
         row = tree.rows[row].parent
-    return sibling(tree, account, tree.rows[row].next)
+    return sibling(tree, tree.rows[row].next)
 
 
 @inner
@@ -169,7 +170,7 @@ def refresh(tree: Any, now: int) -> None:
             tree.rows[row].usage, tree.rows[row].at = usage_at(tree, row, now), now
     for account in range(tree.numbers[N]):
         tree.rows[account].total = tree.rows[account].used = 0.0
-        row = sibling(tree, account, tree.rows[account].first)
+        row = sibling(tree, tree.rows[account].first)
         while row >= 0:
             tree.rows[account].total += tree.rows[row].shares
             tree.rows[account].used += tree.rows[row].usage
@@ -228,7 +229,7 @@ def sort_line(tree: Any, begin: int, end: int) -> None:
 @inner
 def add_members(tree: Any, account: int, end: int) -> int:
     """Add the siblings below an account at the end of the line. Return its length."""
-    row = sibling(tree, account, tree.rows[account].first)
+    row = sibling(tree, tree.rows[account].first)
     while row >= 0:
         tree.rows[row].level = level_of(tree, row)
         tree.rows[end].line = row
@@ -290,7 +291,7 @@ def rank_classic(tree: Any) -> None:
         n -= 1
         account = tree.rows[n].line
         shares, effective = tree.rows[account].level, tree.rows[account].used
-        row = sibling(tree, account, tree.rows[account].first)
+        row = sibling(tree, tree.rows[account].first)
         while row >= 0:
             own, used = shares, effective
             if not tree.rows[row].as_parent:

@@ -81,6 +81,11 @@ def read_limits(text: str) -> dict[tuple[str, str], Limit]:
     return rows
 
 
+def owner_of(traits: Traits) -> tuple[str, ...]:
+    """Return what decides to which groups a job belongs."""
+    return traits.user, traits.account, traits.queue, traits.partition
+
+
 def groups_of(
     limits: Mapping[tuple[str, str], Limit], traits: Traits
 ) -> Iterator[tuple[str, str, Limit]]:
@@ -157,6 +162,7 @@ class Accounting(Wrapping):
         super().__init__(planning)
         self._shares, self._limits = shares, read_limits(limits)
         self._groups: dict[tuple[str, str], Group] = {}
+        self._groups_by_owner: dict[tuple[str, ...], list[Group]] = {}
         self._holding: dict[str, tuple[Traits, int]] = {}
         self._waiting: dict[str, tuple[Attempt, Traits]] = {}
         self._barred: dict[str, Attempt] = {}
@@ -197,12 +203,15 @@ class Accounting(Wrapping):
             group.jobs += jobs
             group.nodes += nodes
 
-    def _groups_of(self, traits: Traits) -> Iterator[Group]:
-        """Yield the groups with a limit to which a job belongs."""
-        for kind, name, limit in groups_of(self._limits, traits):
-            if (kind, name) not in self._groups:
-                self._groups[kind, name] = Group(kind, name, limit)
-            yield self._groups[kind, name]
+    def _groups_of(self, traits: Traits) -> list[Group]:
+        """Return the groups with a limit to which a job belongs."""
+        owner = owner_of(traits)
+        if owner not in self._groups_by_owner:
+            self._groups_by_owner[owner] = [
+                self._groups.setdefault((kind, name), Group(kind, name, limit))
+                for kind, name, limit in groups_of(self._limits, traits)
+            ]
+        return self._groups_by_owner[owner]
 
     # ---- limits
 

@@ -7,8 +7,7 @@ fullest group has left. Larger jobs are *barred*: the plan does not see them, th
 reservation, and later jobs start first. If a plan would start more than a limit allows, it starts
 what comes before, and a new plan is made without the jobs that are barred then.
 
-Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU,
-GrpTRES), and `sacctmgr`.
+Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `sacctmgr`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ LARGE_FIRST = 12
 BY_VALUE = 13
 """Queue order by formula, with ties by entry into the queue."""
 BY_LABEL = 14
-"""Queue order by keys that Python computes (`rebat.drive.by_rules`)."""
+"""Queue order by keys that Python computes (`rebat.drive.keys`)."""
 
 ORDERS = {
     "fcfs": FCFS,

@@ -217,7 +217,7 @@ class CellPlan(PlanBook[Counts]):
         """Reserve the first fits of the queue positions from ``begin`` to ``end``."""
         attempts, plan = queue.attempts[begin:end], self._plan
         nodes = np.zeros((len(attempts), len(self._sizes)), dtype=np.int64)
-        part, (longest, *tables) = self._parts(attempts), self._tables(queue, begin, end)
+        part, longest, *tables = self._tables(queue, begin, end)
         plan.room_for(len(attempts) + 1)
         plan.n = cells.place(
             plan.t, plan.f, plan.n, queue.size[begin:end], queue.duration[begin:end], longest,
@@ -231,18 +231,15 @@ class CellPlan(PlanBook[Counts]):
             if start_us < NEVER:
                 self._reserved[attempt.id] = own
 
-    def _parts(self, attempts: Sequence[Attempt]) -> npt.NDArray[np.int64]:
-        """Return the position of the partition of each attempt."""
-        names = [*self._cells]
-        return np.array([names.index(self._of(each).name) for each in attempts], dtype=np.int64)
-
     def _tables(self, queue: SortedQueue, begin: int, end: int) -> tuple[Any, ...]:
-        """Return the arguments ``longest`` and ``order`` to ``n_closed`` of `kernels.cells.place`.
+        """Return ``part``, ``longest``, and ``order`` to ``n_closed`` for `kernels.cells.place`.
 
         They are those of the queue positions from ``begin`` to ``end``.
         """
         self._queued, attempts = queue.attempts, queue.attempts[begin:end]
-        kind, order = np.zeros(len(attempts), dtype=np.int64), self._parts(attempts)
+        names = [*self._cells]
+        part = np.array([names.index(self._of(each).name) for each in attempts], dtype=np.int64)
+        kind, order = np.zeros(len(attempts), dtype=np.int64), part
         longest = queue.duration[begin:end]
         if self._closed:
             walltimes = [planned_us(attempt.walltime_us) for attempt in attempts]
@@ -254,7 +251,7 @@ class CellPlan(PlanBook[Counts]):
                 kind[:] = [self._kind_of(attempt) for attempt in attempts]
                 order = np.array([self._order_of(attempt) for attempt in attempts], dtype=np.int64)
         return (
-            longest, order, kind, *_padded([*self._orders.values()]),
+            part, longest, order, kind, *_padded([*self._orders.values()]),
             *_padded(self._closed_to or [_NOTHING]),
         )  # fmt: skip
 
@@ -325,7 +322,7 @@ class CellPlan(PlanBook[Counts]):
 
     def compress(self, queue: SortedQueue, last: int) -> None:
         self._settle(queue, last)
-        longest, *tables = self._tables(queue, 0, last)
+        _, longest, *tables = self._tables(queue, 0, last)
         nodes, nothing = np.zeros((last, len(self._sizes)), dtype=np.int64), 0 * self._sizes
         for at, attempt in enumerate(queue.attempts[:last]):
             nodes[at] = self._reserved.pop(attempt.id, nothing)
