@@ -92,6 +92,33 @@ def limits(rng: random.Random, n_nodes: int) -> str:
     return "+".join(parts) or "user:jobs=1"
 
 
+def with_requests(made: Workload, rng: random.Random) -> Workload:
+    """Return the workload with owners. Some jobs request a reservation."""
+
+    def requested() -> dict[str, str]:
+        return {"reservation": rng.choice(["n", "m", "other"])} if rng.random() < 0.25 else {}
+
+    owned = with_owners(made, rng)
+    jobs = (msgspec.structs.replace(job, extra={**job.extra, **requested()}) for job in owned.jobs)
+    return msgspec.structs.replace(owned, jobs=tuple(jobs))
+
+
+def reservations(rng: random.Random, n_nodes: int) -> str:
+    """Return reservations that bind."""
+    parts = []
+    for name in rng.sample("nmk", rng.randint(1, 3)):
+        first = rng.randrange(n_nodes)
+        nodes = f"{first}-{rng.randrange(first, n_nodes)}"
+        length = rng.randint(1, 12)
+        words = [f"{name}:{nodes}", f"begin={rng.randint(0, 30)}", f"length={length}"]
+        if rng.random() < 0.6:
+            words.append(f"every={length + rng.randint(1, 30)}")
+        words += [f"{kind}={rng.choice('abc')}" for kind in ("user", "account") for _ in "12"
+                  if rng.random() < 0.15]  # fmt: skip
+        parts.append(":".join(words))
+    return "+".join(parts)
+
+
 def by_usage(policy: str, rng: random.Random) -> str:
     """Return a policy whose queue order depends on the usage of users."""
     left_out = ("baseline:order=", "order_period=")
@@ -128,7 +155,7 @@ class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
     Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). If
-    ``limited`` is set, some policies have limits, or an order by usage or at random.
+    ``limited`` is set, some policies have limits, reservations, or an order by usage or at random.
     """
 
     def __init__(self, seed: int, depends: bool | None = None, limited: bool = True) -> None:
@@ -170,6 +197,13 @@ class Case:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)
+        if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
+            self.reserve(rules)
+
+    def reserve(self, rng: random.Random) -> None:
+        """Add reservations to the policy."""
+        self.workload = with_requests(self.workload, rng)
+        self.policy += f",reservations={reservations(rng, self.n_nodes)}"
 
     def _workload(self) -> Workload:
         """Return a workload of rigid delays, without checkpoints in tiers."""

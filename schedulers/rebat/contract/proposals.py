@@ -149,11 +149,13 @@ class PlanByRules(msgspec.Struct, frozen=True):
 
     ``point`` is the `Point` with the parameters of the rules. ``keys`` contains the sort keys of
     the attempts that arrived, then of those that were resubmitted, if Python computes the keys.
+    ``announced`` contains the reservations that administrators have announced so far.
     """
 
     point: Any
     changes: Any
     keys: Sequence[Any] = ()
+    announced: Sequence[Any] = ()
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note | PlanByRules

@@ -21,6 +21,7 @@ from rebat.drive.machine import Nodes
 from rebat.drive.messages import Messages
 from rebat.drive.parts import LoopMachine
 from rebat.drive.site_limits import SiteLimits
+from rebat.drive.site_windows import SiteWindows
 from rebat.rules.by_value import arrays_of
 from rebat.rules.room import instant_fits
 from rebat.state import tables
@@ -87,6 +88,7 @@ class AskState(Messages):
             )
         )  # fmt: skip
         self.jobs, self.limits = Lifecycle(self), SiteLimits()
+        self.windows = SiteWindows("", self.machine)
 
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""

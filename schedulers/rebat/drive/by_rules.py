@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from rebat.contract import Changes, PlannedStarts
+from rebat.contract import PlannedStarts, Wake
+from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
@@ -19,14 +17,18 @@ from rebat.drive.labels import Labels
 from rebat.drive.plans import barred_attempts, planned_starts
 from rebat.drive.simulate import parameters_of
 from rebat.drive.site_limits import SiteLimits
+from rebat.drive.site_windows import SiteWindows
 from rebat.drive.transactions import Transactions
 from rebat.kernels.blocks import BlockTable
+from rebat.kernels.cell_plan import CellTable
+from rebat.kernels.counts import NEVER
 from rebat.models.formula import COLUMNS
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.plan import plan, withdraw
 from rebat.rules.room import plan_fits
 from rebat.rules.usage import account
+from rebat.rules.windows import next_wake, note_entered
 from rebat.state import codes
 from rebat.state.tables import table_for
 
@@ -45,6 +47,7 @@ class ByRules:
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._table: BlockTable | None = None
+        self._cells: CellTable | None = None
         self._labels = Labels(LIMIT, STEP)
         self._begun: list[int] = []
         """The attempts that the last plan started, in queue order."""
@@ -56,6 +59,9 @@ class ByRules:
         for name in PLANNING:
             setattr(session.state.n, name, getattr(numbers, name))
         self._table = table_for(numbers)
+        if point.common.reservations:
+            self._reserve(point)
+            room = session.room
         if numbers.accounted:
             self._account(point)
             room = session.room
@@ -68,6 +74,15 @@ class ByRules:
                     table=np.zeros((n, len(COLUMNS))),
                 )
             )  # fmt: skip
+
+    def _reserve(self, point: Point) -> None:
+        """Add the tables of reservations, and the owners of the jobs that are known."""
+        session, registry = self._session, self._transactions.registry
+        cores = session.options.cores_per_node
+        session.windows = SiteWindows(point.common.reservations, session.machine, cores)
+        for job_id, row in zip(session.submitted, session.state.jobs, strict=True):
+            row.who = session.windows.who_of(registry.submissions[job_id].traits)
+        self._cells = session.windows.table(session.room)
 
     def _account(self, point: Point) -> None:
         """Add the tables of limits and usage, and the owners of the jobs that are known."""
@@ -87,17 +102,19 @@ class ByRules:
         )
         session.show(limits.extend(session.room))
 
-    def plan(self, point: Point, changes: Changes, keys: Sequence[Any]) -> None:
+    def plan(self, proposal: PlanByRules) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
-        session = self._session
+        session, changes = self._session, proposal.changes
         if self._point is None:
-            self._begin(point)
+            self._begin(proposal.point)
         rows, jobs, lists = session.state, session.jobs, session.state.lists
         n, part = rows.n, rows.parts[0]
         for job_id in changes.withdrawn:
             withdraw(rows, session.room, 0, rows.attempts[session.row_of[job_id]].job)
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
-        for key, attempt in zip(keys, (*changes.arrived, *changes.resubmitted), strict=False):
+        for key, attempt in zip(
+            proposal.keys, (*changes.arrived, *changes.resubmitted), strict=False
+        ):
             for row, label in self._labels.add(key, attempt.serial - 1):
                 rows.attempts[row].label = label
             n.order = codes.BY_LABEL
@@ -110,22 +127,33 @@ class ByRules:
         for running in (*changes.moved, *changes.held):
             lists[n.n_new_holds].new_hold = running.attempt.serial - 1
             n.n_new_holds += 1
+        failures, repairs = changes.failures > 0, changes.repairs > 0
         if not plan_fits(rows, session.room, self._table, 0):
             session.show(with_plans(session.room, 0))
             self._table = with_spaces(session.room, self._table, 0)
             rows = session.state
-        failures, repairs, room = changes.failures > 0, changes.repairs > 0, session.room
+        room, windows = session.room, session.windows
+        cells = windows.announce(self._cells, proposal.announced, room)
+        cells = self._cells = windows.extend(cells, room)
+        if cells is not None:
+            n.woken, n.n_refused = len(changes.woken), len(changes.refused)
+            part.failures, part.repairs = failures, repairs
+            note_entered(rows, cells)
+            wake_us = next_wake(rows, room, cells, session.now_us)
+            if wake_us not in (NEVER, n.wake):
+                n.wake = wake_us
+                self._transactions.wakes.append(Wake(wake_us, "window"))
         n.is_exceeded = 1
         while n.is_exceeded:
             n.is_exceeded = 0
             n_out = n.n_out
             if n.accounted:
                 account(rows, room, session.now_us)
-            outcome = plan(rows, room, self._table, 0, failures, repairs, session.now_us)
+            outcome = plan(rows, room, self._table, cells, 0, failures, repairs, session.now_us)
             assert outcome == codes.DONE, f"outcome {outcome} of a plan"
             new = rows.out[n_out : n.n_out]
             self._begun = [row.subject for row in new if row.kind == codes.START]
-            n.n_entered = n.n_left = n.n_new_holds = 0
+            n.n_entered = n.n_left = n.n_new_holds = n.woken = 0
             failures = repairs = False
         session.check_runs()
         for row in rows.out[: n.n_out]:
@@ -159,6 +187,9 @@ class ByRules:
         if state.attempts[a].cause == codes.LIMIT:
             job = state.jobs[state.attempts[a].job]
             return self._session.limits.why_never(job.client, attempt.n_nodes)
+        if state.attempts[a].cause == codes.NO_WINDOW:
+            job = {"who": state.jobs[state.attempts[a].job].who, "size": attempt.n_nodes}
+            return self._session.windows.why_never(job, attempt.walltime_us, attempt.queued_us)
         most = self._session.n_nodes
         return f"requires {counted(attempt.n_nodes, 'node')}, but the maximum is {most}"
 

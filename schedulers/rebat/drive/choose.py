@@ -125,7 +125,8 @@ def compiled_outcome(
         pays = len(workload.jobs) >= PAYS or how == "compiled" or ready(preset.point)
         try:
             return simulate(
-                workload, preset.point, events, n_nodes=n_nodes, max_attempts=max_attempts,
+                workload, preset.point, events, n_nodes=n_nodes,
+                cores_per_node=cores_per_node, max_attempts=max_attempts,
                 compiled=pays and how != "interpreted" and not plain and may_compile(),
                 explain=explain, on_progress=on_progress,
             )  # fmt: skip

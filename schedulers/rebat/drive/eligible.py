@@ -72,7 +72,8 @@ def why_not_policy(point: Point) -> str:
             and isinstance(planning, FifoOptions),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
-            "reservations": bool(common.reservations),
+            "reservations with planning=fifo": bool(common.reservations)
+            and isinstance(planning, FifoOptions),
             "silent_errors=retry": common.silent_errors == "retry",
             "stages of recovery": point.recovery is not None,
         }

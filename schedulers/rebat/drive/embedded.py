@@ -35,6 +35,7 @@ def run(
     line_nodes: Any,
     room: Any,
     table: Any,
+    cells: Any,
     extended: Any,
     recorder: Any,
 ) -> Any:
@@ -52,6 +53,8 @@ def run(
         goes on. The results are in them.
     table : BlockTable or None
         The plan of named nodes, or None if nodes are only counted.
+    cells : CellTable or None
+        The plan in cells, or None without reservations and without partitions that share nodes.
     extended : True or None
         None if no stop waits for a checkpoint and no number is rounded. The rules for these cases,
         and those for named nodes, are only compiled if they are needed.
@@ -70,6 +73,8 @@ def run(
             now = min(now, ends[0].at)
         if n.next_job < n_jobs:
             now = min(now, jobs[n.next_job].submit)
+        for i in range(n.n_wakes):
+            now = min(now, state.wakes[i])
         stuck = now == FOREVER_US and n.n_down == 0
         if n.n_calls:
             now = min(now, calls[0].at)
@@ -136,7 +141,7 @@ def run(
             if not n.is_deciding:
                 n.n_out = 0
             if n.is_deciding or react(state, extended, now):
-                outcome = go_on(state, room, table, extended, recorder, now)
+                outcome = go_on(state, room, table, cells, extended, recorder, now)
             n.is_deciding = outcome == codes.LARGER_ROOM
             if outcome != codes.DONE:
                 return outcome
@@ -159,6 +164,8 @@ def run(
                 second_pass(state, now)
     # ---- node events until the end of the simulation
     until = FOREVER_US if parameters.to_the_last_event else n.last_call if n.n_calls else -1
+    for i in range(n.n_wakes):
+        until = max(until, state.wakes[i])
     while n.next_line < n_lines and line_at[n.next_line] <= until:
         for i in range(line_first[n.next_line], line_first[n.next_line + 1]):
             node, up = line_nodes[i], line_up[n.next_line] != 0

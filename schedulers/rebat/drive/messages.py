@@ -36,6 +36,7 @@ from rebat.core.units import FOREVER_US, MAX_SECONDS, to_s, to_us
 from rebat.drive.linking import Linking
 from rebat.drive.parts import LoopMachine
 from rebat.drive.site_limits import SiteLimits
+from rebat.drive.site_windows import SiteWindows
 from rebat.policies.shares import Shares
 from rebat.rules.instant import change_nodes, submit
 from rebat.state import tables
@@ -104,6 +105,7 @@ class Messages:
     state: Any
     machine: LoopMachine
     limits: SiteLimits
+    windows: SiteWindows
     shares: Shares
     extended: bool | None = True
     """The argument of the rules which says which of them are needed."""
@@ -301,7 +303,7 @@ class Messages:
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
         row.job_class = traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
-        row.client = self.limits.client_of(traits)
+        row.client, row.who = self.limits.client_of(traits), self.windows.who_of(traits)
         room = self.limits.extend(self.room)
         if self.state.n.uses_usage:
             row.share = self.shares.row_of(traits)

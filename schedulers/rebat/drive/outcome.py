@@ -19,6 +19,7 @@ from rebat.core.units import FOREVER_US
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.site_limits import SiteLimits
+from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.policies.partitions import Partition
@@ -37,8 +38,12 @@ CAUSES = (
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
+    (Cause.REJECTED, REJECTED),
 )
 """Cause and Batsim's state for each cause of the loop."""
+
+NEVER = codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY, codes.LIMIT, codes.NO_WINDOW
+"""Causes of attempts that never run."""
 
 WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
 """Reason why a steal is cancelled, for each of the loop's reasons."""
@@ -75,6 +80,7 @@ class Source(Protocol):
         Names of the causes of failures.
     machine : LoopMachine
     limits : SiteLimits
+    windows : SiteWindows
     """
 
     ids: Texts
@@ -87,6 +93,7 @@ class Source(Protocol):
     causes: list[str]
     machine: LoopMachine
     limits: SiteLimits
+    windows: SiteWindows
 
     def job_id(self, j: int) -> str:
         """Return the complete id of a job."""
@@ -128,6 +135,9 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
             problem = source.limits.why_never(
                 int(source.table["client"][j]), int(source.table["size"][j])
             )
+        if rows.cause[row] == codes.NO_WINDOW:
+            wall_us, queued_us = (int(rows.column(name)[row]) for name in ("wall", "queued"))
+            problem = source.windows.why_never(source.table[j], wall_us, queued_us)
         if not problem:
             size, wall_us = int(source.table["size"][j]), int(source.table["wall"][j])
             problem = source.machine.why_rejected(source.partition_of(j), size, wall_us)
@@ -184,8 +194,7 @@ class Rows:
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
         self._walltime_us = self.column("wall")
-        never = (codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY, codes.LIMIT)
-        self.rejected = np.isin(self.cause, never)
+        self.rejected = np.isin(self.cause, NEVER)
         self.again = np.flatnonzero(self.number > 0)
         self._place = narrow(source.order[self.job])
         self._nodes = Ragged(

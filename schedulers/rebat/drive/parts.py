@@ -59,6 +59,29 @@ class LoopMachine(NamedTuple):
     part_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
 
+    @property
+    def n_original(self) -> int:
+        """Number of nodes outside the loop."""
+        return int(self.original.max()) + 1 if self.partitions else self.n_nodes
+
+    def mask(self, nodes: NodeSet) -> npt.NDArray[np.bool_]:
+        """Return a mask of the nodes in the loop, given nodes outside it."""
+        if not self.partitions:
+            return nodes.mask(self.n_nodes)
+        mask: npt.NDArray[np.bool_] = nodes.mask(self.n_original)[self.original]
+        return mask & (self.original >= 0)
+
+    def members(self) -> tuple[npt.NDArray[np.bool_], Ints]:
+        """Return masks of the nodes of each partition, and the rows of ``table``.
+
+        Without partitions, there is one that has all nodes.
+        """
+        if not self.partitions:
+            return np.ones((1, self.n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.int64)
+        masks = [self.mask(row.nodes) for row in self.partitions]
+        parts = [self.part_of[row.name] for row in self.partitions]
+        return np.array(masks), np.array(parts, dtype=np.int64)
+
     def numbered(self, nodes: Ints) -> Ints:
         """Return the numbers of nodes in the loop."""
         if not self.partitions:

@@ -46,6 +46,7 @@ from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.drive.site_limits import SiteLimits
+from rebat.drive.site_windows import SiteWindows
 from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.blocks import spaces_of
 from rebat.kernels.jit import machine_code_of
@@ -68,6 +69,7 @@ from rebat.policies.planning.predictions import millionths_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import Shares
+from rebat.policies.windows import read_reservations
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
 from rebat.state import codes, tables
@@ -217,6 +219,7 @@ def simulate(
     events: Events,
     *,
     n_nodes: int,
+    cores_per_node: int = 1,
     max_attempts: int,
     compiled: bool,
     explain: bool = False,
@@ -242,6 +245,7 @@ def simulate(
     table, profiles = jobs.table, jobs.table_of_profiles
     try:
         machine = machine_of(point, n_nodes)
+        windows = SiteWindows(point.common.reservations, machine, cores_per_node)
         places = partitions_of(machine, workload)[jobs.order] if machine.partitions else None
     except InputError as error:
         raise Uncovered(str(error)) from None
@@ -249,8 +253,10 @@ def simulate(
         table = table.copy()
         parts = [machine.part_of[row.name] for row in machine.partitions]
         table["part"] = np.array(parts, dtype=np.int64)[places]
+        table["partition"] = places
     parameters = parameters_of(point, machine.n_nodes, max_attempts)
     parameters.parted = bool(machine.partitions)
+    parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters)
     limits = SiteLimits(point.common.limits)
@@ -258,6 +264,10 @@ def simulate(
         table = table.copy()
         clients = [limits.client_of(traits) for traits in jobs.traits]
         table["client"] = np.array(clients, dtype=np.int64)[jobs.extra_codes]
+    if parameters.max_wakes:
+        table = table.copy()
+        owners = [windows.who_of(traits) for traits in jobs.traits]
+        table["who"] = np.array(owners, dtype=np.int64)[jobs.extra_codes]
     shares = point.shares()
     if parameters.uses_usage:
         table = table.copy()
@@ -277,7 +287,7 @@ def simulate(
         table, profiles, parameters, n_failures, machine.table, jobs.links, limits.tables(),
         shares.tree, formula, compiled,
     )  # fmt: skip
-    plan = tables.table_for(parameters)
+    plan, cells = tables.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
     if parameters.order == codes.BY_LABEL:
@@ -288,7 +298,7 @@ def simulate(
         lines.append(machine.numbered(nodes))
         if not compiled:
             lines = [each.tolist() for each in lines]
-        outcome = play(*lines, room, plan, extended(parameters), recorder)
+        outcome = play(*lines, room, plan, cells, extended(parameters), recorder)
         if outcome == codes.DONE:
             break
         if outcome == codes.REFERENCE:
@@ -298,11 +308,12 @@ def simulate(
             until_us += until_us // 4 + 1
             continue
         room = tables.twice(room)
+        cells = windows.extend(cells, room)
         if plan is not None:
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, table, events, machine, places, limits)
+    source = Known(jobs, table, events, machine, places, limits, windows)
     return outcome_of(source, events, room, plans, on_progress)
 
 
@@ -376,10 +387,13 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
         jobs, profiles, parameters, 0, parts, links, tables.no_limits(), tables.no_tree(),
         formula, True,
     )  # fmt: skip
+    smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
+    windows = SiteWindows(smallest, LoopMachine(1, parts))
     return (
         *Events([]).columns(0, 1)[0],
         room,
         tables.table_for(parameters),
+        windows.table(room),
         extended(parameters),
         None,
     )
@@ -537,8 +551,10 @@ class Known:
         machine: LoopMachine,
         places: Ints | None,
         limits: SiteLimits,
+        windows: SiteWindows,
     ) -> None:
-        self._jobs, self._places, self.machine, self.limits = jobs, places, machine, limits
+        self._jobs, self._places, self.machine = jobs, places, machine
+        self.limits, self.windows = limits, windows
         self.ids, self.order, self.table = jobs.ids, jobs.order, table
         self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
         self.causes = events.causes  # only after the run

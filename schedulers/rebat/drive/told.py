@@ -22,7 +22,8 @@ class Told:
     """The jobs in the messages that a `Wire` has received (see `outcome.Source`)."""
 
     def __init__(self, wire: Any) -> None:
-        self._wire, self.machine, self.limits = wire, wire.machine, wire.limits
+        self._wire, self.machine = wire, wire.machine
+        self.limits, self.windows = wire.limits, wire.windows
         self.ids = Texts.of(map(job_name, wire.submitted))
         self.order = np.arange(len(wire.submitted))
         self.table = array_of(tables.Job, wire.state.jobs)

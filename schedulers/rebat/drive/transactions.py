@@ -167,7 +167,7 @@ class Transactions(JobRows):
     # ---- starts
 
     def _plan(self, proposal: PlanByRules) -> None:
-        self.session.by_rules.plan(proposal.point, proposal.changes, proposal.keys)
+        self.session.by_rules.plan(proposal)
 
     def _start(self, start: Start) -> Refusal | None:
         """Start a queued attempt, on the requested or another number of nodes."""

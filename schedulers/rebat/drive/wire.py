@@ -11,7 +11,7 @@ There are three differences from the embedded driver:
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rebat.core import decisions as d
@@ -43,6 +43,7 @@ from rebat.drive.simulate import (
     with_periods_as_forwarded,
 )
 from rebat.drive.site_limits import SiteLimits
+from rebat.drive.site_windows import SiteWindows
 from rebat.drive.told import Told
 from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.speedup import speedup_of
@@ -112,10 +113,14 @@ class Wire(Messages):
         check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> None:
-        outcome = decide(self.state, self.room, self.table, self.extended, self.recorder, now)
+        outcome = decide(
+            self.state, self.room, self.table, self.cells, self.extended, self.recorder, now
+        )
         while outcome == codes.LARGER_ROOM:
             self._make_room_to_plan()
-            outcome = go_on(self.state, self.room, self.table, self.extended, self.recorder, now)
+            outcome = go_on(
+                self.state, self.room, self.table, self.cells, self.extended, self.recorder, now
+            )
         assert outcome == codes.DONE, f"outcome {outcome} of the rules"
 
     def _is_due(self, now: int) -> bool:
@@ -133,6 +138,10 @@ class Wire(Messages):
             self.machine = LoopMachine(0, tables.parts_for([0]))
         self.parameters = parameters_of(point, self.machine.n_nodes, self.options.max_attempts)
         self.parameters.parted = bool(self.machine.partitions)
+        self.windows = SiteWindows(
+            point.common.reservations, self.machine, self.options.cores_per_node
+        )
+        self.parameters.max_wakes = self.windows.max_wakes
         self.extended = extended(self.parameters)
         self.limits, self.shares = SiteLimits(point.common.limits), point.shares()
         self.formula = arrays_of(point.common.formula, n_nodes)
@@ -154,7 +163,7 @@ class Wire(Messages):
         self.hits: dict[int, tuple[int, int]] = {}  # time and cause of failures of attempts
         self.profile_rows: dict[tuple[str, str, int], tuple[int, InputError | None]] = {}
         self._by_name, self._by_prefix = Labels(), Labels()
-        self.table = tables.table_for(self.parameters)
+        self.table, self.cells = tables.table_for(self.parameters), None
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
@@ -162,7 +171,16 @@ class Wire(Messages):
                 self.formula, compiled=False,
             )
         )  # fmt: skip
+        self.cells = self.windows.table(self.room)
         self.state.n.unfinished = 0
+
+    def show(self, room: tables.Room) -> None:
+        """Use these tables from now on."""
+        super().show(room)
+        self.cells = self.windows.extend(self.cells, room)
+
+    def _wakes(self) -> Iterable[int]:
+        return [int(at) for at in self.state.wakes[: self.state.n.n_wakes]]
 
     def _make_room(self, events: Sequence[e.Event]) -> None:
         """Let the tables grow, so that an instant fits."""
@@ -198,9 +216,11 @@ class Wire(Messages):
         except InputError as problem:
             raise problem.at(f"job {event.job_id}") from None
         row, j = self._add_job(event, job, traits), len(self.submitted) - 1
+        self.cells = self.windows.extend(self.cells, self.room)  # its owner may be new
         row.profile = profile
         if self.partitions:
             row.part = machine.part_of[self.partitions[j].name]
+            row.partition = machine.partitions.index(self.partitions[j])
         row.once = not (self.registering and content) or self.is_deleted(content)
         if self.by_text:
             self._rank(j, event.job_id)

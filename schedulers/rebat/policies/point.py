@@ -44,7 +44,6 @@ from rebat.policies.planning.by_rules import RulePlanning
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
-from rebat.policies.planning.reserved import with_reservations
 from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
 from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder, check_order, order_of
 from rebat.policies.reactions.compaction import CompactionOptions
@@ -491,7 +490,7 @@ class Point(msgspec.Struct, frozen=True):
         return (
             isinstance(self.planning, ListOptions)
             and isinstance(self.placement, AnyOptions | NamedOptions)
-            and not (self.parted or self.common.reservations)
+            and not self.parted
         )
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
@@ -508,18 +507,16 @@ class Point(msgspec.Struct, frozen=True):
         context = self.context(hazards, shares, windows)
         plans = not isinstance(self.planning, FifoOptions)
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
-        if windows and plans and not self.parted:
-            context = with_reservations(context, windows)
         has_code = common.order in codes.ORDERS and common.order != "fcfs-by-id"
         own_order = None if has_code or common.formula else context.order
-        planning: Planning = RulePlanning(self, own_order)
+        planning: Planning = RulePlanning(self, own_order, windows)
         if not self.plans_by_rules:
             planning = self.planning.make(context)
         if self.parted and plans:
             planning = Parted(parts, self.planning.make)
         if not self.plans_by_rules and (common.limits or self.accounts_usage):
             planning = Accounting(planning, shares, common.limits)
-        if windows:
+        if windows and not self.plans_by_rules:
             planning = Reserving(planning, windows)
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")

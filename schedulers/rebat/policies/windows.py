@@ -139,6 +139,11 @@ def _reservation(part: str) -> Reservation:
     return Reservation(unquote(name), NodeSet.parse(nodes), begin_us, length_us, every_us, *owners)
 
 
+def why_never(names: Iterable[str]) -> str:
+    """Return why a job can never start because of these reservations."""
+    return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
+
+
 class Windows:
     """The windows of a run, in the numbers of the machine.
 
@@ -146,11 +151,16 @@ class Windows:
     ----------
     text : str
         See `read_reservations`.
+
+    Attributes
+    ----------
+    announced : list of Reservation
+        The reservations that administrators have announced so far.
     """
 
     def __init__(self, text: str) -> None:
         self._rows = [*read_reservations(text)]
-        self._announced: list[Reservation] = []
+        self.announced: list[Reservation] = []
         self._view: View | None = None
 
     def open(self, view: View) -> None:
@@ -169,11 +179,11 @@ class Windows:
 
     def announce(self, nodes: NodeSet, begin_us: int, end_us: int) -> None:
         """Add a window in which no user may use some processors."""
-        self._announced.append(Reservation("announced", nodes, begin_us, end_us - begin_us))
+        self.announced.append(Reservation("announced", nodes, begin_us, end_us - begin_us))
 
     def current(self, now_us: int) -> list[Window]:
         """Return the windows that have not ended."""
-        rows = (*self._rows, *self._announced)
+        rows = (*self._rows, *self.announced)
         return [window for row in rows for window in row.windows(now_us)]
 
     def opens(self, window: Window, attempt: Attempt) -> bool:
@@ -256,7 +266,7 @@ class Windows:
                 numbered(row.nodes).put(left, False)
                 names.append(row.name)
         if names and int(left.sum()) < attempt.n_nodes <= int(usable.sum()):
-            return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
+            return why_never(names)
         return ""
 
 

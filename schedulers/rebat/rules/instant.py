@@ -57,6 +57,13 @@ from rebat.rules.waits import (
     second_pass,
     stop_of,
 )
+from rebat.rules.windows import (
+    is_woken,
+    next_wake,
+    note_entered,
+    request_wake,
+    take_due_wakes,
+)
 from rebat.state import codes
 
 
@@ -305,7 +312,9 @@ def is_killed(state: Any, a: int) -> bool:
 
 @rule
 def is_due(state: Any, now: int) -> bool:
-    """Return whether a scheduled stop or the end of a wait is due."""
+    """Return whether a scheduled stop, the end of a wait, or a plan for a window is due."""
+    if is_woken(state, now):
+        return True
     for s in range(state.n.n_stops):
         if state.stops[s].at <= now:
             return True
@@ -319,7 +328,7 @@ def is_due(state: Any, now: int) -> bool:
 def is_changed(state: Any) -> bool:
     """Return whether anything that a plan depends on has changed since the last plan."""
     n = state.n
-    if n.n_entered or n.n_left or n.n_new_holds:
+    if n.n_entered or n.n_left or n.n_new_holds or n.woken:
         return True
     for p in range(len(state.parts)):
         if state.parts[p].failures or state.parts[p].repairs:
@@ -332,6 +341,7 @@ def settle(state: Any, now: int) -> int:
     """Complete what happened. Return the number of attempts hit, or -1 if nothing is to decide."""
     n, attempts, hit, n_hit = state.n, state.attempts, state.hits, 0
     release(state, now)
+    take_due_wakes(state, now)
     for i in range(n.n_hit):
         a = hit[i].attempt
         if attempts[a].end < 0 and not is_killed(state, a):
@@ -347,7 +357,9 @@ def settle(state: Any, now: int) -> int:
 
 
 @rule
-def decide(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: int) -> int:
+def decide(
+    state: Any, room: Any, table: Any, cells: Any, extended: Any, recorder: Any, now: int
+) -> int:
     """React and plan, until nothing is left to decide or kills must be acknowledged first.
 
     ``recorder`` is a `rebat.drive.plans.RuleRecorder`, or None in machine code and if no record of
@@ -357,7 +369,7 @@ def decide(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now:
     of `plan_all`.
     """
     if react(state, extended, now):
-        return go_on(state, room, table, extended, recorder, now)
+        return go_on(state, room, table, cells, extended, recorder, now)
     return codes.DONE
 
 
@@ -381,7 +393,9 @@ def react(state: Any, extended: Any, now: int) -> bool:
 
 
 @inlined_rule
-def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: int) -> int:
+def go_on(
+    state: Any, room: Any, table: Any, cells: Any, extended: Any, recorder: Any, now: int
+) -> int:
     """Plan until nothing is left to decide. LARGER_ROOM: call it again with larger arrays."""
     n = state.n
     while True:
@@ -389,7 +403,7 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: 
         if is_changed(state) and (n.n_kills == 0 or n.may_plan):
             if not plan_fits(state, room, table, 0):
                 return codes.LARGER_ROOM
-            outcome = plan_all(state, room, table, recorder, now)
+            outcome = plan_all(state, room, table, cells, recorder, now)
             if outcome != codes.DONE:
                 return outcome
         if n.n_kills == 0 and extended is not None and n.n_waits and second_pass(state, now):
@@ -400,10 +414,13 @@ def go_on(state: Any, room: Any, table: Any, extended: Any, recorder: Any, now: 
 
 
 @inlined_rule
-def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
+def plan_all(state: Any, room: Any, table: Any, cells: Any, recorder: Any, now: int) -> int:
     """Plan in every partition in which something has changed, and again if limits cut it short."""
     n, n_parts = state.n, len(state.parts)
     n.is_exceeded = 1
+    if cells is not None:
+        note_entered(state, cells)
+        request_wake(state, next_wake(state, room, cells, now))
     if recorder is not None:
         recorder.begin(state, room)
     while n.is_exceeded:
@@ -420,7 +437,7 @@ def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
             if n.parted and not has_news(state, p):
                 continue
             failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
-            outcome = plan(state, room, table, p, failures, repairs, now)
+            outcome = plan(state, room, table, cells, p, failures, repairs, now)
             if outcome != codes.DONE:
                 return outcome
             if recorder is not None:
@@ -432,7 +449,7 @@ def plan_all(state: Any, room: Any, table: Any, recorder: Any, now: int) -> int:
                 node = room.changed[i]
                 room.marked[node], room.reported[node] = False, state.down[node]
             n.n_changed = 0
-        n.n_entered = n.n_left = n.n_new_holds = n.n_refused = 0
+        n.n_entered = n.n_left = n.n_new_holds = n.n_refused = n.woken = 0
     if recorder is not None:
         recorder.end(room, now)
     return codes.DONE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels import blocks, counts, named, named_lists, pool, slices
+from rebat.kernels import blocks, cell_plan, counts, named, named_lists, pool, slices
 from rebat.kernels.barred import BARRED, is_last, n_visible, pack, unpack
 from rebat.kernels.deep import renew, reserve
 from rebat.kernels.jit import inlined_rule, rule
@@ -19,6 +19,7 @@ from rebat.rules.predict import later_end, predicted
 from rebat.rules.queue import place_in_queue, planned, pop, push
 from rebat.rules.usage import charge_due
 from rebat.rules.waits import emit, note_progress, reject
+from rebat.rules.windows import plan_in_cells
 from rebat.state import codes
 
 
@@ -122,7 +123,7 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
 
 @inlined_rule
 def plan(
-    state: Any, room: Any, table: Any, p: int, failures: bool, repairs: bool, now: int,
+    state: Any, room: Any, table: Any, cells: Any, p: int, failures: bool, repairs: bool, now: int,
 ) -> int:  # fmt: skip
     """Update the plan of a partition, and start what is due. Return DONE if this was possible."""
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
@@ -275,6 +276,11 @@ def plan(
         upkeep = codes.REBUILD
         if table is not None:
             named.clear(table)
+    if cells is not None and cell_plan.release_windows(cells, p):
+        cell_plan.divide(cells, p, part.first_node, part.end_node)
+        upkeep = codes.REBUILD
+        if table is not None:
+            named.clear(table)
     before, limited = n_queue, parameters.limited != 0
     if limited:
         before = n_visible(start, n_queue)
@@ -291,6 +297,9 @@ def plan(
             continue
         if jobs[attempts[a].job].size > part.most:
             reject(state, a, codes.REJECTED)
+            continue
+        if cells is not None and cell_plan.never_fits(cells, a, jobs[attempts[a].job].size, now):
+            reject(state, a, codes.NO_WINDOW)
             continue
         own = 0.0
         if by_value:
@@ -319,11 +328,18 @@ def plan(
         n_queue = pack(size, duration, start, n_all, visible)
         size, duration, start = visible[0], visible[1], visible[2]
     # ---- the plan: reservations
+    in_cells = False
+    if cells is not None:
+        in_cells = cell_plan.in_cells(cells, p)
+        for at in range(n_queue):
+            cells.queued[at] = queue[visible[3, at] if limited else at]
+        if in_cells and table is not None:
+            named.clear(table)
+    n_late, late = 0, now
     if not fifo and (depth == codes.ALL or n_queue or parameters.named):
         if table is not None and depth == codes.ALL and upkeep == codes.REBUILD:
             named.clear(table)
         # attempts that did not end in time, and their next planned ends
-        n_late, late = 0, now
         for i in range(n_overdue):
             a = overdue[i, 0]
             if is_held(attempts, a, overdue[i, 1]):
@@ -345,6 +361,11 @@ def plan(
             n_holds = end_at(state, holds, n_holds, a, until)
     if fifo:
         pass
+    elif cells is not None and in_cells:
+        if table is None:
+            base_n = counts.forget(base_t, base_f, base_n, now)
+            plan_n = counts.forget(plan_t, plan_f, plan_n, now)
+        plan_in_cells(state, cells, p, size, duration, start, before, n_queue, upkeep, late, now)
     elif table is not None:
         if depth != codes.ALL:
             named_lists.backfill(table, size, duration, n_queue, depth, parameters.first_only != 0)
@@ -386,6 +407,16 @@ def plan(
                     plan_t, plan_f, base_n, size, duration, start, n_queue, depth,
                     parameters.first_only != 0,
                 )  # fmt: skip
+    if cells is not None and not fifo:
+        chosen = nodes[n.n_nodes_used :]
+        while cell_plan.bind(cells, table, p, not in_cells, size, start, n_queue, now, chosen):
+            in_cells = True
+            cell_plan.divide(cells, p, part.first_node, part.end_node)
+            if table is not None:
+                named.clear(table)
+            plan_in_cells(
+                state, cells, p, size, duration, start, 0, n_queue, codes.REBUILD, late, now
+            )
     # ---- starts
     n_due = 0
     if fifo:
@@ -398,7 +429,11 @@ def plan(
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[visible[3, at] if limited else at], size[at]
         k = -1
-        if table is not None and not fifo:
+        if cells is not None and in_cells:
+            k = cell_plan.choose(
+                cells, p, a, owner, down, part.first_node, part.end_node, nodes[first:]
+            )
+        elif table is not None and not fifo:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
         elif n_wanted <= part.n_free:
             k = lowest_free_of(state, p, n_wanted, nodes[first:])
@@ -417,10 +452,11 @@ def plan(
         n_holds = push(holds, n_holds, until, n.key, a)
         if table is None:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
-    if table is not None and n.is_exceeded:  # not all that were due have started
+    if table is not None and (n.is_exceeded or in_cells):  # it did not plan what has started
         named.clear(table)
         for i in range(n_due):
-            a = queue[visible[3, room.positions[i]]]
+            at = room.positions[i]
+            a = queue[visible[3, at] if limited else at]
             first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
             slices.take_nodes(table, nodes[first : first + k], now, attempts[a].held_until)
     if limited:
@@ -476,6 +512,8 @@ def has_news(state: Any, p: int) -> bool:
     """Return whether something in a partition has changed since its last plan."""
     n, jobs, attempts = state.n, state.jobs, state.attempts
     if state.parts[p].failures or state.parts[p].repairs or state.parts[p].withdrawn:
+        return True
+    if n.woken:
         return True
     for i in range(n.n_entered):
         a = state.lists[i].entered

@@ -78,7 +78,8 @@ class Job(msgspec.Struct, gc=False):
     ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
     resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
     and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
-    ``client`` is the row of `Client`, ``share`` that of the user in `Tree`.
+    ``client`` is the row of `Client`, ``share`` that of the user in `Tree`, ``who`` the kind of its
+    owner in a `CellTable`, and ``partition`` its partition there.
     """
 
     submit: int = 0
@@ -96,6 +97,8 @@ class Job(msgspec.Struct, gc=False):
     once: int = 0
     client: int = 0
     share: int = 0
+    who: Short = 0
+    partition: Short = 0
 
 
 class Profile(msgspec.Struct, gc=False):
@@ -367,6 +370,7 @@ class Numbers(msgspec.Struct, gc=False):
     uses_usage: int = 0
     uses_shares: int = 0
     accounted: int = 0
+    max_wakes: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -404,6 +408,10 @@ class Numbers(msgspec.Struct, gc=False):
     n_failed_now: int = 0
     counts_changed: int = 0
     is_exceeded: int = 0
+    n_wakes: int = 0
+    wake: int = 0
+    n_idle: int = 0
+    woken: int = 0
     may_plan: int = 0
     n_first_kills: int = 0
     next_job: int = 0
@@ -494,6 +502,8 @@ class State(NamedTuple):
         The client of each attempt that has entered the queue, if there are limits.
     tree : Tree
         Accounts and users, if the queue order depends on their usage.
+    wakes : int64 array
+        Times at which windows of reservations end or begin, for which a plan is due.
     out : rows of Decision
     """
 
@@ -526,6 +536,7 @@ class State(NamedTuple):
     allowed: Any
     client_of: Any
     tree: Any
+    wakes: Any
     out: Any
 
 
@@ -669,6 +680,7 @@ def room_for(
         allowed=ints(len(limits.clients)),
         client_of=ints(k if parameters.limited else 1),
         tree=tree,
+        wakes=ints(max(1, parameters.max_wakes)),
         out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
     state.n.n_free, state.n.unfinished, state.n.counts_changed = n_free, n_jobs, 1

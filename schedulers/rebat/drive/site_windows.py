@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reservations of a site, and its partitions, as the tables of plans in cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.cores import processors_of
+from rebat.core.errors import InputError
+from rebat.core.table import distinct
+from rebat.core.traits import Traits
+from rebat.drive.growing import larger
+from rebat.drive.parts import LoopMachine
+from rebat.kernels.cell_plan import AHEAD, CellTable, divide
+from rebat.policies.queue_order import planned_us
+from rebat.policies.windows import Reservation, read_reservations, why_never
+from rebat.rules.windows import note
+from rebat.state import tables
+
+Ints = npt.NDArray[np.int64]
+
+PER_ATTEMPT = "wall", "who", "partition", "place", "reserved"
+"""The arrays with a row for each attempt."""
+
+
+class SiteWindows:
+    """The reservations of a site, and the kinds of owners of jobs.
+
+    Parameters
+    ----------
+    text : str
+        See `rebat.policies.windows.read_reservations`.
+    machine : LoopMachine
+    cores_per_node : int
+
+    Raises
+    ------
+    InputError
+        If a node of a reservation does not exist.
+    """
+
+    def __init__(self, text: str, machine: LoopMachine, cores_per_node: int = 1) -> None:
+        self._machine = machine
+        self._rows = [*dict.fromkeys(read_reservations(text))]
+        n_nodes = machine.n_original // cores_per_node
+        for at, row in enumerate(self._rows if n_nodes else ()):
+            last = int(row.nodes.intervals[-1, 1])
+            if last >= n_nodes:
+                where = f"reservation {row.name}"
+                raise InputError(f"node {last} is not on the machine", where, f"0 to {n_nodes - 1}")
+            self._rows[at] = row._replace(nodes=processors_of(row.nodes, cores_per_node))
+        self._n_stated = len(self._rows)
+        self._owners: dict[tuple[bool, ...], int] = {}
+
+    @property
+    def max_wakes(self) -> int:
+        """Maximum number of plans that are due because of windows at a time."""
+        return 2 * AHEAD * len(self._rows)
+
+    def who_of(self, traits: Traits) -> int:
+        """Return the kind of owner of a job. It is added if it is new."""
+        rows, name = self._rows[: self._n_stated], traits.reservation
+        asks = [bool(name) and row.name == name for row in rows]
+        admits = [traits.user in row.users or traits.account in row.accounts for row in rows]
+        return self._owners.setdefault((*asks, *admits), len(self._owners))
+
+    def _kinds(self) -> dict[str, Any]:
+        """Return the kinds of owners. No job owns a reservation that was announced."""
+        n = self._n_stated
+        kinds = np.zeros((2, len(self._owners) + 1, len(self._rows)), dtype=np.bool_)
+        for who, owner in enumerate(self._owners):
+            kinds[0, who, :n], kinds[1, who, :n] = owner[:n], owner[n:]
+        return {"asks": kinds[0], "admits": kinds[1]}
+
+    def announce(
+        self, cells: CellTable | None, rows: Sequence[Reservation], room: tables.Room
+    ) -> CellTable | None:
+        """Return tables with all reservations that have been announced so far."""
+        if len(rows) == len(self._rows) - self._n_stated:
+            return cells
+        self._rows[self._n_stated :] = rows
+        new = self.table(room)
+        if cells is not None and new is not None:
+            for name in (*PER_ATTEMPT, "binding"):
+                old = getattr(cells, name)
+                getattr(new, name)[tuple(map(slice, old.shape))] = old
+            for p, part in enumerate(self._machine.table):
+                divide(new, p, part["first_node"], part["end_node"])
+        return new
+
+    def table(self, room: tables.Room) -> CellTable | None:
+        """Return the tables for a simulation, or None if nothing is planned in cells."""
+        machine, rows, n_nodes = self._machine, self._rows, self._machine.n_nodes
+        if not rows or not n_nodes:
+            return None
+        members, group = machine.members()
+        inside = np.array([machine.mask(row.nodes) for row in rows], dtype=np.bool_)
+        inside = inside.reshape(-1, n_nodes)
+        before = np.zeros((len(rows), n_nodes + 1), dtype=np.int64)
+        before[:, 1:] = np.cumsum(inside, axis=1)
+        first, _ = distinct(*members, *inside)
+        n_parts, n_cells, n_slots = len(machine.table), len(first), AHEAD * len(rows)
+
+        def ints(*shape: int) -> Ints:
+            return np.zeros(shape, dtype=np.int64)
+
+        def column(name: str) -> Ints:
+            return np.array([getattr(row, name) for row in rows], dtype=np.int64)
+
+        cells = CellTable(
+            shared=np.zeros(n_parts, dtype=np.bool_),
+            group=group,
+            members=members,
+            before=before,
+            begin=column("begin_us"),
+            length=column("length_us"),
+            every=column("every_us"),
+            total=inside.sum(axis=1),
+            **self._kinds(),
+            n_inside=np.array([(inside & own).sum(axis=1) for own in members]),
+            n_members=members.sum(axis=1),
+            slot_begin=ints(n_slots),
+            slot_end=ints(n_slots),
+            binding=ints(n_parts, n_slots),
+            cell_of=ints(n_nodes),
+            n_cells=ints(n_parts),
+            order=ints(len(group), n_cells),
+            n_order=ints(len(group)),
+            closed=np.zeros((n_parts, len(rows), n_cells), dtype=np.bool_),
+            wall=ints(0),
+            who=ints(0),
+            partition=ints(0),
+            place=ints(0),
+            reserved=ints(0, n_cells),
+            queued=ints(0),
+            t=ints(0),
+            f=ints(0, n_cells),
+            times=ints(0),
+            rows=ints(0),
+            signs=ints(0),
+            opened=np.zeros(n_slots, dtype=np.bool_),
+            ordered=ints(n_cells),
+            out=ints(n_cells),
+            codes=ints(2 * n_cells + len(group)),
+        )
+        for p, part in enumerate(machine.table):
+            divide(cells, p, part["first_node"], part["end_node"])
+        whole = self.extend(cells, room)
+        for a in range(room.state.n.n_attempts):
+            note(room.state, whole, a)
+        return whole
+
+    def extend(self, cells: CellTable | None, room: tables.Room) -> CellTable | None:
+        """Return tables that are large enough for the tables of a simulation."""
+        if cells is None:
+            return None
+        new: dict[str, Any] = {}
+        if len(self._owners) >= len(cells.asks):
+            new |= self._kinds()
+        n_attempts, n_queued = len(room.state.attempts), room.queue.shape[1]
+        if n_attempts > len(cells.wall):
+            new |= {name: larger(getattr(cells, name), n_attempts, 0) for name in PER_ATTEMPT}
+        events = min(len(cells.cell_of), n_attempts) + 2 * cells.slot_end.shape[0] + 2 * n_queued
+        if n_queued > len(cells.queued) or events > len(cells.times):
+            new["queued"] = larger(cells.queued, n_queued, 0)
+            names = ("times", "rows", "signs")
+            new |= {name: larger(getattr(cells, name), events, 0) for name in names}
+            n_steps = len(new["times"]) + 6 * len(new["queued"]) + 16
+            new |= {name: larger(getattr(cells, name), n_steps, 0) for name in ("t", "f")}
+        return cells._replace(**new) if new else cells
+
+    def why_never(self, job: Any, wall_us: int, queued_us: int) -> str:
+        """Return why a job fits between no two windows of reservations."""
+        asks, admits = (kind[job["who"]] for kind in self._kinds().values())
+        wall_us = planned_us(wall_us)
+        fits = [self._fits_in(row, int(job["size"]), wall_us, queued_us) for row in self._rows]
+        opened = asks if (asks & fits).any() else admits
+        names = [
+            row.name
+            for row, is_open in zip(self._rows, opened, strict=True)
+            if row.blocks(wall_us) and not is_open
+        ]
+        return why_never(names)
+
+    @staticmethod
+    def _fits_in(row: Reservation, size: int, wall_us: int, queued_us: int) -> bool:
+        """Return whether a job that requests a reservation can run in one of its windows."""
+        if row.nodes.size < size:
+            return False
+        if row.every_us:
+            return wall_us <= row.length_us
+        return any(True for _ in row.windows(queued_us))
