@@ -119,6 +119,28 @@ def reservations(rng: random.Random, n_nodes: int) -> str:
     return "+".join(parts)
 
 
+def partitions(rng: random.Random, n_nodes: int, names: str, times: bool) -> str:
+    """Return partitions that often share nodes. They have maximum times if ``times`` is set."""
+    parts = []
+    orders = [name for name in codes.ORDERS if times or name not in ("la", "sa")]
+    for name in names:
+        first = rng.randrange(n_nodes)
+        nodes = rng.choice(["all", f"{first}-{rng.randrange(first, n_nodes)}", "0-0"])
+        words = [name, nodes]
+        if rng.random() < 0.4:
+            words.append(str(rng.randint(1, 3)))
+        if rng.random() < 0.3:
+            words.append(f"order={rng.choice(orders)}")
+        if rng.random() < 0.3:
+            words.append(f"max_nodes={rng.randint(1, n_nodes)}")
+        if times and rng.random() < 0.3:
+            words.append(f"max_time={rng.randint(5, 40)}")
+        if rng.random() < 0.3:
+            words.append(f"weight={rng.randint(1, 5)}")
+        parts.append(":".join(words))
+    return "+".join(parts)
+
+
 def by_usage(policy: str, rng: random.Random) -> str:
     """Return a policy whose queue order depends on the usage of users."""
     left_out = ("baseline:order=", "order_period=")
@@ -204,6 +226,25 @@ class Case:
         """Add reservations to the policy."""
         self.workload = with_requests(self.workload, rng)
         self.policy += f",reservations={reservations(rng, self.n_nodes)}"
+
+    def part(self, rng: random.Random) -> None:
+        """Divide the machine into partitions, of which some share nodes."""
+        options = dict(option.partition("=")[::2] for option in self.policy[9:].split(","))
+        names = "pqr"[: rng.randint(2, 3)]
+        self.policy = f"baseline:{','.join(f'{k}={v}' for k, v in options.items())}"
+        self.policy = self.policy.replace("placement=named", "placement=any")
+        self.policy += f",partitions={partitions(rng, self.n_nodes, names, self._times)}"
+        jobs = tuple(
+            msgspec.structs.replace(
+                job, extra={**job.extra, rng.choice(["partition", "queue", "x"]): rng.choice(names)}
+            )
+            for job in self.workload.jobs
+        )
+        self.workload = msgspec.structs.replace(self.workload, jobs=jobs)
+
+    @property
+    def _times(self) -> bool:
+        return all(job.walltime_us is not None for job in self.workload.jobs)
 
     def _workload(self) -> Workload:
         """Return a workload of rigid delays, without checkpoints in tiers."""

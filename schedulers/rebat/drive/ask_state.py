@@ -19,7 +19,7 @@ from rebat.drive.growing import with_rows
 from rebat.drive.lifecycle import Lifecycle
 from rebat.drive.machine import Nodes
 from rebat.drive.messages import Messages
-from rebat.drive.parts import LoopMachine
+from rebat.drive.parts import whole_machine
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.rules.by_value import arrays_of
@@ -69,7 +69,7 @@ class AskState(Messages):
         super()._set_up(n_nodes)
         self.n_sent = self.serial = 0
         self.records.node_events = self.node_events
-        self.machine = LoopMachine(n_nodes, tables.parts_for([n_nodes]))
+        self.machine = whole_machine(n_nodes)
         self.nodes = Nodes(n_nodes, self._uptime_us if n_nodes else None)
         dialect = self.options.dialect
         parameters = tables.Numbers(
@@ -83,7 +83,7 @@ class AskState(Messages):
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
-                self.machine.table, tables.no_links(), tables.no_limits(), tables.no_tree(),
+                self.machine, tables.no_links(), tables.no_limits(), tables.no_tree(),
                 arrays_of(None, 1), compiled=False,
             )
         )  # fmt: skip

@@ -6,7 +6,7 @@ In the loop, the nodes of a group are consecutive, and begin at a block of `kern
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +21,15 @@ from rebat.core.units import FOREVER_US
 from rebat.policies.context import SizeLimit
 from rebat.policies.partitions import (
     Partition,
+    differ,
     groups_of_partitions,
     nodes_of_all,
     open_to,
     partitions_on,
 )
 from rebat.policies.point import Point
-from rebat.state import tables
+from rebat.state import codes, tables
+from rebat.state.rows import zeros
 
 Ints = npt.NDArray[np.int64]
 
@@ -43,20 +45,27 @@ class LoopMachine(NamedTuple):
     ----------
     n_nodes : int
         Number of nodes in the loop, including nodes that do not exist, at the end of blocks.
-    table : array of Part
-        See `rebat.state.tables.parts_for`.
+    table, rows : arrays of Part and Partition
+        See `rebat.state.tables`.
+    members : bool array, shape (partitions, n_nodes)
+        The nodes of each partition.
+    shared : bool array
+        Whether the partitions of each row of ``table`` need a plan of cells (see `differ`).
     partitions : tuple of Partition
         Empty if the machine has no partitions. Then its nodes have the same numbers in the loop.
-    part_of : dict
-        The row of ``table`` of each partition, by name.
+    row_of : dict
+        The row of ``rows`` of each partition, by name.
     original : int64 array, shape (n_nodes,)
         The number of each node outside the loop, or -1 if the node does not exist.
     """
 
     n_nodes: int
     table: Any
+    rows: Any
+    members: npt.NDArray[np.bool_]
+    shared: npt.NDArray[np.bool_]
     partitions: tuple[Partition, ...] = ()
-    part_of: Mapping[str, int] = {}
+    row_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
 
     @property
@@ -70,17 +79,6 @@ class LoopMachine(NamedTuple):
             return nodes.mask(self.n_nodes)
         mask: npt.NDArray[np.bool_] = nodes.mask(self.n_original)[self.original]
         return mask & (self.original >= 0)
-
-    def members(self) -> tuple[npt.NDArray[np.bool_], Ints]:
-        """Return masks of the nodes of each partition, and the rows of ``table``.
-
-        Without partitions, there is one that has all nodes.
-        """
-        if not self.partitions:
-            return np.ones((1, self.n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.int64)
-        masks = [self.mask(row.nodes) for row in self.partitions]
-        parts = [self.part_of[row.name] for row in self.partitions]
-        return np.array(masks), np.array(parts, dtype=np.int64)
 
     def numbered(self, nodes: Ints) -> Ints:
         """Return the numbers of nodes in the loop."""
@@ -143,6 +141,13 @@ class LoopMachine(NamedTuple):
         return room._replace(state=state._replace(nodes=nodes.astype(np.int32)))
 
 
+def whole_machine(n_nodes: int) -> LoopMachine:
+    """Return a machine without partitions."""
+    table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes)
+    members, shared = np.ones((1, n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
+    return LoopMachine(n_nodes, table, rows, members, shared)
+
+
 def machine_of(point: Point, n_nodes: int, cores_per_node: int = 1) -> LoopMachine:
     """Return the nodes of a machine.
 
@@ -152,37 +157,56 @@ def machine_of(point: Point, n_nodes: int, cores_per_node: int = 1) -> LoopMachi
         If the loop does not cover its partitions.
     """
     if not point.parted:
-        return LoopMachine(n_nodes, tables.parts_for([n_nodes]))
+        return whole_machine(n_nodes)
     partitions = partitions_on(point.partitions, n_nodes, cores_per_node)
     groups = groups_of_partitions(partitions)
-    _check(point, groups)
     sets = [nodes_of_all(group) for group in groups]
     others = ~nodes_of_all(partitions).mask(n_nodes)
     sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
     table = tables.parts_for([nodes.size for nodes in sets])
-    for row, group in zip(table, groups, strict=False):
-        row["most"] = min(group[0].max_nodes or row["most"], row["most"])
-        row["longest"] = group[0].max_time_us or FOREVER_US
-    part_of = {row.name: i for i, group in enumerate(groups) for row in group}
+    row_of = {row.name: i for i, row in enumerate(row for group in groups for row in group)}
+    rows = zeros(tables.Partition, len(partitions))
+    shared = np.zeros(len(sets), dtype=np.bool_)
+    for p, group in enumerate(groups):
+        shared[p] = differ(group)
+        first = row_of[group[0].name]
+        for i, partition in enumerate(group):
+            row = rows[first + i]
+            row["part"], row["order"] = p, _order_of(point, partition)
+            row["most"] = min(partition.max_nodes or partition.nodes.size, partition.nodes.size)
+            row["longest"], row["weight"] = partition.max_time_us or FOREVER_US, partition.weight
+            row["rank"] = places_in_queue(group)[i] if shared[p] else 0
     original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
-    for row, nodes in zip(table, sets, strict=True):
-        original[row["first_node"] : row["end_node"]] = nodes.ids
-    return LoopMachine(len(original), table, partitions, part_of, original)
+    for part, nodes in zip(table, sets, strict=True):
+        original[part["first_node"] : part["end_node"]] = nodes.ids
+    members = np.zeros((len(rows), len(original)), dtype=np.bool_)
+    for partition in partitions:
+        mask = partition.nodes.mask(n_nodes)[original] & (original >= 0)
+        members[row_of[partition.name]] = mask
+    return LoopMachine(len(original), table, rows, members, shared, partitions, row_of, original)
 
 
-def _check(point: Point, groups: list[list[Partition]]) -> None:
-    """Raise Uncovered for partitions whose rules the loop does not have."""
-    steals, formula = bool(point.reactions), point.common.formula
-    weights = {row.weight for group in groups for row in group}
-    if formula and "partition" in formula.columns and len(weights) > 1:
-        raise Uncovered("partitions with different weights")
-    for group in groups:
-        alike = {(row.nodes.intervals.tobytes(), row.tier) for row in group}
-        limits = any(row.max_nodes or row.max_time_us or row.default_time_us for row in group)
-        if len(alike) > 1 or (len(group) > 1 and (steals or limits)):
-            raise Uncovered("partitions that share nodes")
-        if any(row.order not in ("", point.common.order) for row in group):
-            raise Uncovered("partitions with different queue orders")
+def _order_of(point: Point, partition: Partition) -> int:
+    """Return the code of the queue order of a partition.
+
+    Raises
+    ------
+    Uncovered
+        If it is a formula or a function, and not the order of the scheduler.
+    """
+    name, common = partition.order, point.common
+    if name in ("", common.order):
+        return codes.BY_VALUE if common.formula else codes.ORDERS.get(common.order, codes.BY_LABEL)
+    if common.formula or name not in codes.ORDERS:
+        raise Uncovered("partitions with different queue orders")
+    return codes.ORDERS[name]
+
+
+def places_in_queue(group: Sequence[Partition]) -> list[int]:
+    """Return the place of each partition of a group in its queue (see `MergedOrder`)."""
+    kinds = [(row.tier, row.order) for row in group]
+    keys = [(-row.tier, kinds.index((row.tier, row.order))) for row in group]
+    return [sorted({*keys}).index(key) for key in keys]
 
 
 def partitions_of(machine: LoopMachine, workload: Workload) -> Ints:

@@ -41,7 +41,7 @@ from rebat.drive.outcome import (
     ledger_of,
     states_of,
 )
-from rebat.drive.parts import LoopMachine, Uncovered, machine_of, partitions_of
+from rebat.drive.parts import LoopMachine, Uncovered, machine_of, partitions_of, whole_machine
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
@@ -251,14 +251,14 @@ def simulate(
         raise Uncovered(str(error)) from None
     if places is not None:
         table = table.copy()
-        parts = [machine.part_of[row.name] for row in machine.partitions]
-        table["part"] = np.array(parts, dtype=np.int64)[places]
-        table["partition"] = places
+        rows = np.array([machine.row_of[row.name] for row in machine.partitions], dtype=np.int64)
+        table["partition"] = rows[places]
+        table["part"] = machine.rows["part"][table["partition"]]
     parameters = parameters_of(point, machine.n_nodes, max_attempts)
-    parameters.parted = bool(machine.partitions)
+    set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
-    check_numbers(table, parameters)
+    check_numbers(table, parameters, machine)
     limits = SiteLimits(point.common.limits)
     if parameters.limited:
         table = table.copy()
@@ -272,7 +272,7 @@ def simulate(
     if parameters.uses_usage:
         table = table.copy()
         table["share"] = rows_of_users(shares, jobs)
-    if parameters.order == codes.BY_ID or parameters.tie == codes.BY_TEXT:
+    if compares_ids(parameters, machine):
         table = table.copy()
         table["by_name"], table["by_prefix"] = ranks_of(jobs).T
     if parameters.six_digits:
@@ -284,7 +284,7 @@ def simulate(
     play: Any = machine_code_of(run) if compiled else run
     n_failures = len(events.columns(until_us, n_nodes)[0][-1])
     room = tables.room_for(
-        table, profiles, parameters, n_failures, machine.table, jobs.links, limits.tables(),
+        table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formula, compiled,
     )  # fmt: skip
     plan, cells = tables.table_for(parameters), windows.table(room)
@@ -317,6 +317,20 @@ def simulate(
     return outcome_of(source, events, room, plans, on_progress)
 
 
+def set_partitions(parameters: tables.Numbers, machine: LoopMachine) -> None:
+    """Set the parameters that depend on the partitions."""
+    parameters.parted = bool(machine.partitions)
+    parameters.most_weight = max(1, int(machine.rows["weight"].max()))
+    same = (machine.rows["order"] == parameters.order) & (machine.rows["rank"] == 0)
+    parameters.ranked = parameters.parted and not same.all()
+
+
+def compares_ids(parameters: tables.Numbers, machine: LoopMachine) -> bool:
+    """Return whether a rule compares ids as text."""
+    by_id = parameters.order == codes.BY_ID or (machine.rows["order"] == codes.BY_ID).any()
+    return bool(by_id or parameters.tie == codes.BY_TEXT)
+
+
 def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
     """Return the row of each job's user. Users get rows in the order of their first jobs."""
     _, first = np.unique(jobs.extra_codes, return_index=True)
@@ -327,12 +341,12 @@ def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
     return of_jobs
 
 
-def check_numbers(table: Any, parameters: tables.Numbers) -> None:
+def check_numbers(table: Any, parameters: tables.Numbers, machine: LoopMachine) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
     judges_flows = parameters.stealing and parameters.criterion == codes.SMALLER_FLOW
     if judges_flows and (table["wall"] >= FOREVER_US).any():
         raise Uncovered("criterion=smaller-flow with jobs without walltimes")
-    if parameters.order in (codes.LARGEST_AREA, codes.SMALLEST_AREA):
+    if {parameters.order, *machine.rows["order"]} & {codes.LARGEST_AREA, codes.SMALLEST_AREA}:
         lengths = np.minimum(table["wall"], codes.LONGEST_US).astype(float)
         if ((lengths + 1e12) * table["size"]).max(initial=0.0) > 2.0**62:
             raise Uncovered("areas that do not fit in 64 bits")
@@ -381,14 +395,14 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     parameters = parameters_of(point, 1, 1)
     jobs = zeros(tables.Job, 0)
     profiles = zeros(tables.Profile, 0)
-    parts, links = tables.parts_for([1]), tables.no_links()
+    machine, links = whole_machine(1), tables.no_links()
     formula = arrays_of(None, 1)
     room = tables.room_for(
-        jobs, profiles, parameters, 0, parts, links, tables.no_limits(), tables.no_tree(),
+        jobs, profiles, parameters, 0, machine, links, tables.no_limits(), tables.no_tree(),
         formula, True,
     )  # fmt: skip
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
-    windows = SiteWindows(smallest, LoopMachine(1, parts))
+    windows = SiteWindows(smallest, machine)
     return (
         *Events([]).columns(0, 1)[0],
         room,

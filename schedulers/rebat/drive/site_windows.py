@@ -95,9 +95,10 @@ class SiteWindows:
     def table(self, room: tables.Room) -> CellTable | None:
         """Return the tables for a simulation, or None if nothing is planned in cells."""
         machine, rows, n_nodes = self._machine, self._rows, self._machine.n_nodes
-        if not rows or not n_nodes:
+        group, shared = machine.rows["part"].astype(np.int64), machine.shared
+        if not n_nodes or not (rows or shared.any()):
             return None
-        members, group = machine.members()
+        members = machine.members
         inside = np.array([machine.mask(row.nodes) for row in rows], dtype=np.bool_)
         inside = inside.reshape(-1, n_nodes)
         before = np.zeros((len(rows), n_nodes + 1), dtype=np.int64)
@@ -112,7 +113,7 @@ class SiteWindows:
             return np.array([getattr(row, name) for row in rows], dtype=np.int64)
 
         cells = CellTable(
-            shared=np.zeros(n_parts, dtype=np.bool_),
+            shared=shared,
             group=group,
             members=members,
             before=before,
@@ -121,7 +122,7 @@ class SiteWindows:
             every=column("every_us"),
             total=inside.sum(axis=1),
             **self._kinds(),
-            n_inside=np.array([(inside & own).sum(axis=1) for own in members]),
+            n_inside=np.array([(inside & own).sum(axis=1) for own in members], dtype=np.int64),
             n_members=members.sum(axis=1),
             slot_begin=ints(n_slots),
             slot_end=ints(n_slots),
@@ -145,7 +146,7 @@ class SiteWindows:
             opened=np.zeros(n_slots, dtype=np.bool_),
             ordered=ints(n_cells),
             out=ints(n_cells),
-            codes=ints(2 * n_cells + len(group)),
+            codes=ints(2 * (n_cells + len(group))),
         )
         for p, part in enumerate(machine.table):
             divide(cells, p, part["first_node"], part["end_node"])

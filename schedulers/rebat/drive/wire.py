@@ -32,14 +32,16 @@ from rebat.drive.keys import Keys
 from rebat.drive.labels import Labels
 from rebat.drive.messages import Messages, remaining_profile, unknown_run
 from rebat.drive.outcome import Rows, ledger_of
-from rebat.drive.parts import LoopMachine, machine_of
+from rebat.drive.parts import machine_of, whole_machine
 from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
+    compares_ids,
     extended,
     parameters_of,
+    set_partitions,
     with_periods_as_forwarded,
 )
 from rebat.drive.site_limits import SiteLimits
@@ -135,9 +137,9 @@ class Wire(Messages):
         if n_nodes:
             self.machine = machine_of(point, n_nodes, self.options.cores_per_node)
         else:
-            self.machine = LoopMachine(0, tables.parts_for([0]))
+            self.machine = whole_machine(0)
         self.parameters = parameters_of(point, self.machine.n_nodes, self.options.max_attempts)
-        self.parameters.parted = bool(self.machine.partitions)
+        set_partitions(self.parameters, self.machine)
         self.windows = SiteWindows(
             point.common.reservations, self.machine, self.options.cores_per_node
         )
@@ -147,7 +149,7 @@ class Wire(Messages):
         self.formula = arrays_of(point.common.formula, n_nodes)
         self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
-        self.by_text = p.order == codes.BY_ID or p.tie == codes.BY_TEXT
+        self.by_text = compares_ids(p, self.machine)
         self.recorder: Any = None
         if self._record is not None:
             self.recorder = RuleRecorder(
@@ -167,7 +169,7 @@ class Wire(Messages):
         self.show(
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
-                self.machine.table, tables.no_links(), tables.no_limits(), self.shares.tree,
+                self.machine, tables.no_links(), tables.no_limits(), self.shares.tree,
                 self.formula, compiled=False,
             )
         )  # fmt: skip
@@ -219,8 +221,8 @@ class Wire(Messages):
         self.cells = self.windows.extend(self.cells, self.room)  # its owner may be new
         row.profile = profile
         if self.partitions:
-            row.part = machine.part_of[self.partitions[j].name]
-            row.partition = machine.partitions.index(self.partitions[j])
+            row.partition = machine.row_of[self.partitions[j].name]
+            row.part = int(machine.rows["part"][row.partition])
         row.once = not (self.registering and content) or self.is_deleted(content)
         if self.by_text:
             self._rank(j, event.job_id)

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rebat.kernels.blocks import nodes_of
 from rebat.kernels.counts import NEVER, any_before
-from rebat.kernels.jit import inner, kernel, loop
+from rebat.kernels.jit import inner, loop
 from rebat.kernels.pool import FREE, extend
 
 AHEAD = 8
@@ -341,7 +339,23 @@ def count_held(cells: Any, p: int, owner: Any, down: Any, first: int, end: int) 
     return k
 
 
-@kernel
+@inner
+def sort_events(cells: Any, n: int) -> None:
+    """Sort the events of a profile by time (Shell's method)."""
+    times, rows, signs, gap = cells.times, cells.rows, cells.signs, 1
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            at, a, sign, k = times[i], rows[i], signs[i], i
+            while k >= gap and times[k - gap] > at:
+                times[k], rows[k], signs[k] = times[k - gap], rows[k - gap], signs[k - gap]
+                k -= gap
+            times[k], rows[k], signs[k] = at, a, sign
+        gap //= 3
+
+
+@inner
 def profile(cells: Any, p: int, n_events: int, now: int) -> int:
     """Compute the free nodes of each cell over time. Return the number of steps.
 
@@ -349,8 +363,9 @@ def profile(cells: Any, p: int, n_events: int, now: int) -> int:
     holders, and planned starts and ends.
     """
     t, f, n, k = cells.t, cells.f, 1, cells.n_cells[p]
+    sort_events(cells, n_events)
     t[0] = now
-    for i in np.argsort(cells.times[:n_events], kind="mergesort"):
+    for i in range(n_events):
         at, a = cells.times[i], cells.rows[i]
         if at >= NEVER:
             break
@@ -531,21 +546,38 @@ def place(
     ``depth`` is the number of attempts of each partition that may start later than now, or -1 for
     all. With ``first``, attempts that can start now also count.
     """
-    for q in range(cells.group.shape[0]):
-        cells.codes[q] = 0
+    n_q, made = cells.group.shape[0], cells.codes
+    free_now = made[n_q:]
+    for q in range(n_q):
+        made[q], free_now[q] = 0, free_at_first(cells, q)
     for at in range(begin, end):
-        a, made = cells.queued[at], cells.codes
+        a = cells.queued[at]
         q = cells.partition[a]
         latest = NEVER - 1 if depth < 0 or made[q] < depth else now
+        if latest == now and size[at] > free_now[q]:
+            start[at] = NEVER
+            made[q] += first
+            continue
         start[at] = fit(cells, p, n, a, size[at], duration[at], latest, now)
         if start[at] < NEVER:
             n = change(cells, p, n, start[at], start[at] + duration[at], a, -1)
         if first or now < start[at] < NEVER:
             made[q] += 1
+        for other in range(n_q if start[at] == now else 0):
+            free_now[other] = free_at_first(cells, other)
     return n
 
 
-@kernel
+@inner
+def free_at_first(cells: Any, q: int) -> int:
+    """Return the number of nodes of a partition that are free in the first step of the profile."""
+    n_free = 0
+    for i in range(cells.n_order[q]):
+        n_free += max(0, cells.f[0, cells.order[q, i]])
+    return n_free
+
+
+@loop
 def plan(
     cells: Any, p: int, size: Any, duration: Any, start: Any, before: int, n: int, upkeep: int,
     late: int, depth: int, first: bool, n_holders: int, now: int,

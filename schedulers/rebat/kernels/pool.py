@@ -151,6 +151,15 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 
 @kernel
+def n_free_of(owner: Any, down: Any, mask: Any) -> int:
+    """Return how many nodes of a mask are up and free."""
+    n = 0
+    for node in range(mask.shape[0]):
+        n += mask[node] and owner[node] == FREE and not down[node]
+    return n
+
+
+@kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> tuple[int, int]:
     """Write the nodes of ``intervals`` that are up into ``out``, as intervals.
 

@@ -36,6 +36,7 @@ from rebat.policies.composition import Planning, Reaction
 from rebat.policies.context import Context
 from rebat.policies.partitions import (
     Partition,
+    differ,
     groups_of_partitions,
     merged_order,
     nodes_of_all,
@@ -185,11 +186,6 @@ class Parts:
         """Return why the limits of its partition exclude an attempt, or an empty text."""
         partition = self.partition_of(view, attempt.job_id)
         return partition.refuses(attempt.n_nodes, partition.adapted(attempt).walltime_us)
-
-
-def differ(rows: Sequence[Partition]) -> bool:
-    """Return whether partitions need a plan of cells: they differ in nodes, tier or order."""
-    return len({(row.nodes.intervals.tobytes(), row.tier, row.order) for row in rows}) > 1
 
 
 def check_shared(rows: Sequence[Partition], n_spares: int, flexible: bool, alike: bool) -> None:

@@ -274,6 +274,11 @@ def groups_of_partitions(partitions: Sequence[Partition]) -> list[list[Partition
     return sorted(groups, key=lambda group: partitions.index(group[0]))
 
 
+def differ(rows: Sequence[Partition]) -> bool:
+    """Return whether partitions need a plan of cells: they differ in nodes, tier or order."""
+    return len({(row.nodes.intervals.tobytes(), row.tier, row.order) for row in rows}) > 1
+
+
 def shares_of(n: int, sizes: Sequence[int]) -> list[int]:
     """Divide a number of spare nodes by the sizes of groups of partitions.
 

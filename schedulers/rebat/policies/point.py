@@ -24,8 +24,13 @@ from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOpti
 from rebat.policies.guard import Guarded
 from rebat.policies.limits import Accounting, read_limits
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
-from rebat.policies.parted import InEach, Parted, Parts, check_shared, differ
-from rebat.policies.partitions import groups_of_partitions, partitions_on, read_partitions
+from rebat.policies.parted import InEach, Parted, Parts, check_shared
+from rebat.policies.partitions import (
+    differ,
+    groups_of_partitions,
+    partitions_on,
+    read_partitions,
+)
 from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import (

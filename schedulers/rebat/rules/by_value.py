@@ -12,12 +12,12 @@ from rebat.kernels.barred import BARRED
 from rebat.kernels.formula import evaluate
 from rebat.kernels.jit import rule
 from rebat.models.formula import COLUMNS, Formula
-from rebat.rules.queue import planned
+from rebat.rules.queue import planned, rank_of
 from rebat.rules.usage import set_usage
 from rebat.state import codes
 
-AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
-    [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted")
+AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED, PARTITION = map(
+    [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted", "partition")
 )
 """Columns of a formula that the loop computes."""
 
@@ -25,15 +25,13 @@ AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED = map(
 def arrays_of(formula: Formula | None, n_nodes: int) -> tuple[Any, Any]:
     """Return the operations and arguments of a formula on a machine, or empty arrays.
 
-    The number of nodes and the weight of the partition are constants: all jobs of a queue have the
-    same weight.
+    The number of nodes is a constant.
     """
     if formula is None:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     operations, arguments = formula.operations.copy(), formula.arguments.copy()
-    for name, value in (("nodes", float(n_nodes)), ("partition", 1.0)):
-        uses = (operations == kernel.COLUMN) & (arguments == [*COLUMNS].index(name))
-        operations[uses], arguments[uses] = kernel.NUMBER, value
+    uses = (operations == kernel.COLUMN) & (arguments == [*COLUMNS].index("nodes"))
+    operations[uses], arguments[uses] = kernel.NUMBER, float(n_nodes)
     return operations, arguments
 
 
@@ -51,6 +49,9 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
         table[at, WALLTIME_AT] = wall / 1_000_000
         table[at, EXPANSION] = 1 + (now - since) / wall
         table[at, CLASS_AT] = jobs[j].job_class
+        table[at, PARTITION] = 1.0
+        if state.n.parted:
+            table[at, PARTITION] = state.partitions[jobs[j].partition].weight / state.n.most_weight
         table[at, SUBMITTED] = max(1.0, jobs[j].submit / 1_000_000)
     if state.n.uses_usage:
         set_usage(state, table, queue, n, now)
@@ -61,6 +62,8 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
 def precedes(state: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
     """Return whether attempt ``a`` is before ``b`` in the queue."""
     attempts = state.attempts
+    if state.n.ranked and rank_of(state, a) != rank_of(state, b):
+        return rank_of(state, a) < rank_of(state, b)
     if attempts[a].priority != attempts[b].priority:
         return attempts[a].priority > attempts[b].priority
     if value_a != value_b:

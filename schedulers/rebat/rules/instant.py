@@ -88,7 +88,7 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
     stops = state.stops
     parameters, jobs = state.n, state.jobs
     n, attempts, timing = state.n, state.attempts, parameters.timing
-    n_spared = 0
+    n_spared, last = 0, -1
     for i in range(n_hit):
         state.lists[n_spared].spared = hit[i].attempt
         n_spared += 1
@@ -98,14 +98,15 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
     for i in range(n.n_kills):  # kills that are not acknowledged
         state.lists[n_spared].spared = kills[i].attempt
         n_spared += 1
-    n_free = state.parts[0].n_free
-    for k in range(n_hit * len(state.parts)):
-        p, i = k // n_hit, k % n_hit
+    n_free = n.n_free
+    for k in range(n_hit * len(state.partitions)):
+        q, i = k // n_hit, k % n_hit
         a = hit[i].attempt
-        if i == 0:
-            n_free = state.parts[p].n_free
-        if jobs[attempts[a].job].part != p:
+        if jobs[attempts[a].job].partition != q:
             continue
+        if parameters.parted and q != last:
+            n_free = free_in(state, q)
+        last = q
         wanted = jobs[attempts[a].job].size
         survivors = wanted - lost_nodes(state, a)
         if n_free + survivors >= wanted:
@@ -116,7 +117,7 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
         n_more = wanted - survivors
         if parameters.victim == codes.FITS and timing == codes.NOW:
             n_more -= n_free
-        b = victim_of(state, n_spared, now, n_more, p)
+        b = victim_of(state, n_spared, now, n_more, q)
         if b < 0 or not accepts(state, now, a, b, timing):
             continue
         state.lists[n_spared].spared = b
@@ -137,6 +138,12 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
             hit[i].is_killed = 1
         if wait == 0:
             kill(state, b, now, timing, codes.VICTIM_FIRST, codes.STOLEN, -1)
+
+
+@rule
+def free_in(state: Any, q: int) -> int:
+    """Return the number of free nodes of a partition."""
+    return int(pool.n_free_of(state.owner, state.down, state.members[q]))
 
 
 @rule

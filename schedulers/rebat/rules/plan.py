@@ -295,7 +295,7 @@ def plan(
         a = lists[i].entered
         if jobs[attempts[a].job].part != p or attempts[a].cause != 0:
             continue
-        if jobs[attempts[a].job].size > part.most:
+        if jobs[attempts[a].job].size > most_of(state, attempts[a].job):
             reject(state, a, codes.REJECTED)
             continue
         if cells is not None and cell_plan.never_fits(cells, a, jobs[attempts[a].job].size, now):
@@ -311,7 +311,7 @@ def plan(
             value[at] = own
         else:
             n_nodes = part.end_node - part.first_node
-            at = place_in_queue(attempts, jobs, queue, n_queue, a, parameters, n_nodes)
+            at = place_in_queue(state, queue, n_queue, a, n_nodes)
         counts.make_place(size, duration, start, queue, n_queue, at)
         size[at], queue[at] = jobs[attempts[a].job].size, a
         attempts[a].predicted = predicted(state, a)
@@ -502,9 +502,15 @@ def withdraw(state: Any, room: Any, p: int, j: int) -> None:
 @rule
 def is_allowed(state: Any, a: int) -> bool:
     """Return whether the limits of its partition allow an attempt."""
-    j = state.attempts[a].job
-    part = state.parts[state.jobs[j].part]
-    return state.jobs[j].size <= part.most and state.attempts[a].wall <= part.longest
+    job = state.jobs[state.attempts[a].job]
+    partition = state.partitions[job.partition]
+    return bool(job.size <= partition.most and state.attempts[a].wall <= partition.longest)
+
+
+@rule
+def most_of(state: Any, j: int) -> int:
+    """Return the maximum number of nodes of a job in its partition."""
+    return int(state.partitions[state.jobs[j].partition].most)
 
 
 @rule

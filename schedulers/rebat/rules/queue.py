@@ -16,12 +16,26 @@ def planned(length: int, margin: int) -> int:
 
 
 @rule
-def key_of(attempts: Any, jobs: Any, a: int, parameters: Any, n_nodes: int) -> Any:
+def rank_of(state: Any, a: int) -> int:
+    """Return the place of an attempt's partition in the queue."""
+    return int(state.partitions[state.jobs[state.attempts[a].job].partition].rank)
+
+
+@rule
+def order_of(state: Any, a: int) -> int:
+    """Return the code of the queue order of an attempt's partition."""
+    if not state.n.ranked:
+        return int(state.n.order)
+    return int(state.partitions[state.jobs[state.attempts[a].job].partition].order)
+
+
+@rule
+def key_of(state: Any, a: int, order: int, n_nodes: int) -> Any:
     """Return the part of the sort key between the priority and the tie.
 
-    ``n_nodes`` is the number of nodes of the partition.
+    ``n_nodes`` is the number of nodes of the group of partitions.
     """
-    order, j = parameters.order, attempts[a].job
+    attempts, jobs, parameters, j = state.attempts, state.jobs, state.n, state.attempts[a].job
     if order == codes.FCFS:
         return 0
     if order == codes.SHORTEST:
@@ -90,23 +104,24 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
 
 
 @rule
-def place_in_queue(
-    attempts: Any, jobs: Any, queue: Any, n: int, a: int, parameters: Any, n_nodes: int
-) -> int:
+def place_in_queue(state: Any, queue: Any, n: int, a: int, n_nodes: int) -> int:
     """Return the position of an attempt in the queue."""
-    priority, key = attempts[a].priority, key_of(attempts, jobs, a, parameters, n_nodes)
-    by_text = parameters.order == codes.BY_ID
-    by_job = parameters.fifo or parameters.order > codes.BY_ID
-    by_time = parameters.order in (codes.FCFS, codes.BY_CLASS)
+    attempts, jobs, parameters, order = state.attempts, state.jobs, state.n, order_of(state, a)
+    priority, key = attempts[a].priority, key_of(state, a, order, n_nodes)
+    by_text = order == codes.BY_ID
+    by_job = parameters.fifo or order > codes.BY_ID
+    by_time = order in (codes.FCFS, codes.BY_CLASS)
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
         b = queue[middle]
         other = attempts[b].priority
-        if other != priority:
+        if parameters.ranked and rank_of(state, b) != rank_of(state, a):
+            before = rank_of(state, b) < rank_of(state, a)
+        elif other != priority:
             before = other > priority
         else:
-            other_key = key_of(attempts, jobs, b, parameters, n_nodes)
+            other_key = key_of(state, b, order, n_nodes)
             if other_key != key:
                 before = other_key < key
             elif by_text:

@@ -163,16 +163,16 @@ def goes_first(state: Any, now: int, a: int, b: int) -> Any:
 
 
 @rule
-def victim_of(state: Any, n_spared: int, now: int, n_more: int, p: int) -> Any:
+def victim_of(state: Any, n_spared: int, now: int, n_more: int, q: int) -> Any:
     """Return the attempt that gives a node to a failed attempt, or -1 if there is none.
 
-    ``n_more`` is the number of nodes that the failed attempt lacks, and ``p`` is its partition.
+    ``n_more`` is the number of nodes that the failed attempt lacks, and ``q`` is its partition.
     """
     parameters, jobs = state.n, state.jobs
     best, attempts = -1, state.attempts
     for k in range(state.n.n_running):
         a = state.lists[k].running
-        if jobs[attempts[a].job].part != p:
+        if jobs[attempts[a].job].partition != q:
             continue
         if parameters.victim == codes.FITS and jobs[attempts[a].job].size < n_more:
             continue
@@ -202,7 +202,7 @@ def accepts(state: Any, now: int, failed: int, victim: int, timing: int) -> Any:
     next_end = next_end_besides = FOREVER_US
     for k in range(state.n.n_running):
         a = state.lists[k].running
-        if a != failed and jobs[attempts[a].job].part == jobs[j].part:
+        if a != failed and jobs[attempts[a].job].partition == jobs[j].partition:
             end = planned_end(attempts, a)
             next_end = min(next_end, end)
             if a != victim:
@@ -211,7 +211,7 @@ def accepts(state: Any, now: int, failed: int, victim: int, timing: int) -> Any:
     if parameters.program_k3:
         for k in range(state.n.n_waits):
             h = waits[k].hold
-            if h >= 0 and jobs[attempts[h].job].part == jobs[j].part:
+            if h >= 0 and jobs[attempts[h].job].partition == jobs[j].partition:
                 end = planned_end(attempts, h)
                 next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
         without_steal -= attempts[victim].recovery

@@ -79,7 +79,7 @@ class Job(msgspec.Struct, gc=False):
     resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
     and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
     ``client`` is the row of `Client`, ``share`` that of the user in `Tree`, ``who`` the kind of its
-    owner in a `CellTable`, and ``partition`` its partition there.
+    owner in a `CellTable`, ``part`` the row of `Part`, and ``partition`` that of `Partition`.
     """
 
     submit: int = 0
@@ -118,13 +118,24 @@ class Profile(msgspec.Struct, gc=False):
     exponent: int = 0
 
 
+class Partition(msgspec.Struct, gc=False):
+    """A partition: the group of partitions that share its nodes, its limits, its place in the
+    queue of the group, the code of its queue order, and its weight.
+    """
+
+    part: int = 0
+    most: int = 0
+    longest: int = 0
+    rank: int = 0
+    order: int = 0
+    weight: int = 0
+
+
 class Part(msgspec.Struct, gc=False):
-    """A partition: its nodes and limits, and the lengths of its queue, heaps and profiles."""
+    """A group of partitions: its nodes, and the lengths of its queue, heaps and profiles."""
 
     first_node: int = 0
     end_node: int = 0
-    most: int = 0
-    longest: int = 0
     n_free: int = 0
     n_queued: int = 0
     n_planned_ends: int = 0
@@ -362,6 +373,8 @@ class Numbers(msgspec.Struct, gc=False):
     timed: int = 0
     to_the_last_event: int = 0
     parted: int = 0
+    ranked: int = 0
+    most_weight: int = 0
     predict: int = 0
     millionths: int = 0
     varies: int = 0
@@ -488,8 +501,11 @@ class State(NamedTuple):
     hits, kills, stops, waits, hold_records : rows
     calls : rows of Entry
         Heap of the times at which stops are due.
-    parts : rows of Part
-        Partitions, which share no nodes. Each begins at a block of `kernels.pool`.
+    partitions, parts : rows of Partition and Part
+        The partitions, and the groups of partitions that share nodes. Each group begins at a block
+        of `kernels.pool`.
+    members : bool array, shape (partitions, n)
+        The nodes of each partition, if partitions share nodes.
     home : int64 array
         The partition of each block.
     blocks, conditions, arrays : rows
@@ -525,7 +541,9 @@ class State(NamedTuple):
     waits: Any
     hold_records: Any
     calls: Any
+    partitions: Any
     parts: Any
+    members: Any
     home: Any
     blocks: Any
     conditions: Any
@@ -605,13 +623,19 @@ def table_for(parameters: Any) -> BlockTable | None:
     return table
 
 
+def one_partition(n_nodes: int) -> Any:
+    """Return the table of partitions of a machine without partitions."""
+    partitions = zeros(Partition, 1)
+    partitions["most"], partitions["longest"] = n_nodes, FOREVER_US
+    return partitions
+
+
 def parts_for(sizes: Sequence[int]) -> Any:
-    """Return the table of partitions with these numbers of nodes. Each begins at a block."""
+    """Return the table of groups with these numbers of nodes. Each begins at a block."""
     parts = zeros(Part, len(sizes))
     ends = np.cumsum([-(-size // pool.BLOCK) * pool.BLOCK for size in sizes])
     parts["first_node"][1:] = ends[:-1]
-    parts["most"] = parts["n_free"] = sizes
-    parts["end_node"], parts["longest"] = parts["first_node"] + sizes, FOREVER_US
+    parts["n_free"], parts["end_node"] = sizes, parts["first_node"] + sizes
     parts["base_n"] = parts["plan_n"] = 1
     parts["sorted"] = -FOREVER_US
     return parts
@@ -622,7 +646,7 @@ def room_for(
     profiles: Any,
     parameters: Any,
     n_failures: int,
-    parts: Any,
+    machine: Any,
     links: Links,
     limits: Limits,
     tree: Tree,
@@ -631,9 +655,10 @@ def room_for(
 ) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
+    ``machine`` is a `rebat.drive.parts.LoopMachine`.
     ``formula`` contains the operations and arguments of the queue order, or empty arrays.
     """
-    by_value = len(formula[0]) > 0
+    by_value, parts = len(formula[0]) > 0, machine.table
     n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, SMALL
     n_parts, n_free = len(parts), int(parts["n_free"].sum())
     k = n_jobs + 2 * n_failures + SPARE
@@ -669,7 +694,9 @@ def room_for(
         waits=new_rows(Wait, few, compiled),
         hold_records=new_rows(HoldRecord, few, compiled),
         calls=new_rows(Entry, few, compiled),
+        partitions=rows_of(Partition, machine.rows, compiled),
         parts=rows_of(Part, parts, compiled),
+        members=machine.members,
         home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
         blocks=rows_of(Block, links.blocks, compiled),
         conditions=rows_of(Condition, links.conditions, compiled),

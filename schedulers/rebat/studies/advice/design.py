@@ -20,8 +20,7 @@ from rebat.models.failures.fitting import UpTimes
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
 from rebat.models.failures.statistics import Fitted, fits, samples
-from rebat.policies.parted import differ
-from rebat.policies.partitions import groups_of_partitions
+from rebat.policies.partitions import differ, groups_of_partitions
 from rebat.policies.presets import preset
 from rebat.policies.site_rules import rules_in, without_each
 from rebat.report.runs_index import parsed
