@@ -320,7 +320,7 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
                 f"{case.options},partitions=p0:0%-50%+p1:50%-100%:max_nodes={rng.randint(1, 9)}"
             )
             chosen = preset(policy)
-        elif "partitions=" in policy:
+        elif "partitions=" in policy or "reservations=" in policy:
             session_options = msgspec.structs.replace(session_options, cores_per_node=1)
     records = PlanRecorder(), PlanRecorder()
     shadow = Shadow(

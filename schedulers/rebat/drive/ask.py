@@ -64,6 +64,7 @@ from rebat.kernels.pool import FREE
 from rebat.models.checkpoint import Failure
 from rebat.rules.predict import note_run
 from rebat.rules.waits import leave
+from rebat.rules.windows import take_due_wakes
 from rebat.state.ledger import AttemptRecord, Ledger
 
 MOST_ROUNDS = 3
@@ -158,6 +159,7 @@ class Session(AskState):
         attempt = self._registry.original(job, event, content)
         traits, n_blocked = self._registry.submissions[event.job_id].traits, self.state.n.n_blocked
         self._add_job(event, attempt, traits)
+        self.place(len(self.submitted) - 1, traits)
         self._submit(event, traits)
         self._transactions.fill(attempt)
         if self.state.n.n_blocked > n_blocked:
@@ -336,6 +338,9 @@ class Session(AskState):
         if transactions.wakes:
             news.woken = transactions.woken()
             self.changes.woken += news.woken
+        n_wakes = self.state.n.n_wakes
+        take_due_wakes(self.state, self.now_us)
+        self.changes.woken += ["window"] * (n_wakes - self.state.n.n_wakes)
         if news.hit:
             n_free, hit = self.nodes.n_free, {running.attempt.id for running in news.hit}
             news.called_off = [*called_off]
@@ -402,7 +407,9 @@ class Session(AskState):
         return out
 
     def _wakes(self) -> Iterable[int]:
-        return (wake.at_us for wake in self._transactions.wakes)
+        state = self.state
+        windows_us = map(int, state.wakes[: state.n.n_wakes])
+        return [*(wake.at_us for wake in self._transactions.wakes), *windows_us]
 
     def _forget(self) -> None:
         if not self.jobs.n_stopping:  # a kill of an ended attempt may be unacknowledged

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from rebat.contract import Changes, News, Refusal
 from rebat.core import decisions as d
 from rebat.core import events as e
-from rebat.core.errors import PolicyError
+from rebat.core.errors import InputError, PolicyError
 from rebat.core.options import SessionOptions
+from rebat.core.traits import Traits
 from rebat.core.units import to_s
 from rebat.drive.growing import with_rows
 from rebat.drive.lifecycle import Lifecycle
@@ -22,6 +23,7 @@ from rebat.drive.messages import Messages
 from rebat.drive.parts import whole_machine
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
+from rebat.policies.partitions import Partition
 from rebat.rules.by_value import arrays_of
 from rebat.rules.room import instant_fits
 from rebat.state import tables
@@ -51,6 +53,8 @@ class AskState(Messages):
         The plan of list scheduling, if the policy uses its rules.
     by_tag : dict
         Ids of running attempts by serial number.
+    site : LoopMachine
+        The partitions, if the rules plan. Nodes have the same numbers as on the machine.
     planning : bool
         Whether the policy is currently planning.
     """
@@ -84,16 +88,36 @@ class AskState(Messages):
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
                 self.machine, tables.no_links(), tables.no_limits(), tables.no_tree(),
-                arrays_of(None, 1), compiled=False,
+                arrays_of([], 1), compiled=False,
             )
         )  # fmt: skip
         self.jobs, self.limits = Lifecycle(self), SiteLimits()
-        self.windows = SiteWindows("", self.machine)
+        self.windows, self.site = SiteWindows("", self.machine), self.machine
 
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
         super().show(room)
         self.nodes.show(room)
+
+    def place(self, j: int, traits: Traits) -> None:
+        """Write to the row of a job in which partition it runs, if the rules plan."""
+        if not self.site.partitions:
+            return
+        row, wall_us = self.state.jobs[j], self.state.jobs[j].wall
+        try:
+            partition = self.site.partition_named(traits, row.size, wall_us)
+        except InputError as error:
+            raise error.at(f"job {self.submitted[j]}") from None
+        row.partition = self.site.row_of[partition.name]
+        row.part = int(self.site.rows["part"][row.partition])
+
+    def partition_of(self, j: int) -> Partition | None:
+        """Return the partition of a job, if the rules plan on a machine with partitions."""
+        if not self.site.partitions:
+            return None
+        names = [*self.site.row_of]
+        name = names[self.state.jobs[j].partition]
+        return next(row for row in self.site.partitions if row.name == name)
 
     def refuse(self, refusal: Refusal) -> None:
         """Record the refusal of a proposal."""

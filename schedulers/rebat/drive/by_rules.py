@@ -3,122 +3,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from rebat.contract import PlannedStarts, Wake
+from rebat.contract import PlannedStarts
+from rebat.contract.planned import joined
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.nodes import NodeSet
 from rebat.drive.ask_state import AskState
-from rebat.drive.growing import with_plans, with_spaces
+from rebat.drive.growing import larger, with_plans, with_spaces
 from rebat.drive.keys import LIMIT, STEP
 from rebat.drive.labels import Labels
-from rebat.drive.plans import barred_attempts, planned_starts
-from rebat.drive.simulate import parameters_of
+from rebat.drive.parts import machine_of
+from rebat.drive.plans import Recorder, barred_attempts, planned_starts
+from rebat.drive.simulate import parameters_of, set_partitions
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.drive.transactions import Transactions
-from rebat.kernels.blocks import BlockTable
+from rebat.kernels import slices
+from rebat.kernels.blocks import BlockTable, spaces_of
+from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.cell_plan import CellTable
-from rebat.kernels.counts import NEVER
-from rebat.models.formula import COLUMNS
 from rebat.policies.point import Point
+from rebat.policies.windows import Reservation
 from rebat.rules.by_value import arrays_of
-from rebat.rules.plan import plan, withdraw
+from rebat.rules.instant import plan_all
+from rebat.rules.plan import withdraw
 from rebat.rules.room import plan_fits
-from rebat.rules.usage import account
-from rebat.rules.windows import next_wake, note_entered
-from rebat.state import codes
-from rebat.state.tables import table_for
+from rebat.state import codes, tables
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
     "on_repair", "named", "fifo", "timed", "predict", "millionths", "varies", "sort_period",
-    "limited", "uses_usage", "uses_shares", "accounted",
+    "limited", "uses_usage", "uses_shares", "accounted", "parted", "ranked", "most_weight",
 )  # fmt: skip
 """The parameters of the rules that concern the plan."""
 
 
-class ByRules:
-    """The queue and the plan of a session, in the tables of the rules."""
+class ByRules(Recorder):
+    """The queues and the plans of a session, in the tables of the rules."""
 
     def __init__(self, session: AskState, transactions: Transactions) -> None:
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
-        self._table: BlockTable | None = None
+        self._tables: list[BlockTable | None] = []
         self._cells: CellTable | None = None
-        self._labels = Labels(LIMIT, STEP)
-        self._begun: list[int] = []
-        """The attempts that the last plan started, in queue order."""
+        self._labels: dict[str, Labels] = {}
+        self._begun: dict[int, tuple[list[int], list[int]]] = {}
+        """The attempts that the last plan of each group started, and their positions before."""
+        self._n_out = 0
 
     def _begin(self, point: Point) -> None:
-        """Set the parameters of the plan before the first plan."""
-        session, room, self._point = self._session, self._session.room, point
+        """Set the parameters and the tables of the plan before the first plan."""
+        session, self._point = self._session, point
+        state, cores = session.state, session.options.cores_per_node
+        machine = session.site = machine_of(point, session.n_nodes, cores, in_place=True)
         numbers = parameters_of(point, session.n_nodes, session.options.max_attempts)
+        orders = machine.rows["order"]
+        orders[orders == codes.BY_ID] = codes.BY_LABEL  # ids are not ranked
+        if numbers.order == codes.BY_ID:
+            numbers.order = codes.BY_LABEL
+        set_partitions(numbers, machine)
         for name in PLANNING:
-            setattr(session.state.n, name, getattr(numbers, name))
-        self._table = table_for(numbers)
-        if point.common.reservations:
-            self._reserve(point)
-            room = session.room
-        if numbers.accounted:
-            self._account(point)
-            room = session.room
-        if point.common.formula:
-            operations, arguments = arrays_of(point.common.formula, session.n_nodes)
-            n = room.queue.shape[1]
-            session.show(
-                room._replace(
-                    operations=operations, arguments=arguments, value=np.zeros((1, n)),
-                    table=np.zeros((n, len(COLUMNS))),
-                )
-            )  # fmt: skip
-
-    def _reserve(self, point: Point) -> None:
-        """Add the tables of reservations, and the owners of the jobs that are known."""
-        session, registry = self._session, self._transactions.registry
-        cores = session.options.cores_per_node
-        session.windows = SiteWindows(point.common.reservations, session.machine, cores)
-        for job_id, row in zip(session.submitted, session.state.jobs, strict=True):
-            row.who = session.windows.who_of(registry.submissions[job_id].traits)
+            setattr(state.n, name, getattr(numbers, name))
+        session.limits, session.shares = SiteLimits(point.common.limits), point.shares()
+        session.windows = SiteWindows(point.common.reservations, machine, cores)
+        submissions = self._transactions.registry.submissions
+        for j, (job_id, row) in enumerate(zip(session.submitted, state.jobs, strict=True)):
+            session.add_owner(row, submissions[job_id].traits)
+            session.place(j, submissions[job_id].traits)
+        session.show(
+            tables.with_plans_of(
+                session.room, machine, arrays_of(point.formulas, session.n_nodes),
+                session.shares.tree,
+            )
+        )  # fmt: skip
+        session.show(session.limits.extend(session.room))
+        self._tables = [self._table(p) for p in range(len(machine.table))]
         self._cells = session.windows.table(session.room)
 
-    def _account(self, point: Point) -> None:
-        """Add the tables of limits and usage, and the owners of the jobs that are known."""
-        session, limits, shares = self._session, SiteLimits(point.common.limits), point.shares()
-        submissions = self._transactions.registry.submissions
-        for job_id, row in zip(session.submitted, session.state.jobs, strict=True):
-            row.client = limits.client_of(submissions[job_id].traits)
-            row.share = shares.row_of(submissions[job_id].traits)
-        session.limits, session.shares = limits, shares
-        n_attempts, n_queued = len(session.state.attempts), session.room.queue.shape[1]
-        clients = np.zeros(n_attempts, dtype=np.int64)
-        session.show(
-            session.room._replace(
-                visible=np.zeros((4, n_queued), dtype=np.int64),
-                state=session.state._replace(client_of=clients, tree=shares.tree),
-            )
-        )
-        session.show(limits.extend(session.room))
+    def _table(self, p: int) -> BlockTable | None:
+        """Return the plan of the named nodes of a group, or None if nodes are only counted."""
+        session = self._session
+        table, others = tables.table_for(session.state.n), session.state.home != p
+        if table is None or not others.any():
+            return table
+        intervals = NodeSet.of_sorted(np.flatnonzero(others)).intervals
+        n_slices, n_blocks, n_reserved = spaces_of(table)
+        n_blocks = max(n_blocks, min(2 * len(intervals) + 1, session.n_nodes))
+        table = larger_table(table, n_slices, n_blocks, n_reserved)
+        slices.fail(table, intervals)
+        return table
 
     def plan(self, proposal: PlanByRules) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
         session, changes = self._session, proposal.changes
         if self._point is None:
             self._begin(proposal.point)
-        rows, jobs, lists = session.state, session.jobs, session.state.lists
-        n, part = rows.n, rows.parts[0]
+        rows, jobs, lists, n = session.state, session.jobs, session.state.lists, session.state.n
         for job_id in changes.withdrawn:
-            withdraw(rows, session.room, 0, rows.attempts[session.row_of[job_id]].job)
-        n.n_entered = n.n_left = n.n_new_holds = n.n_out = part.failures = part.repairs = 0
-        for key, attempt in zip(
-            proposal.keys, (*changes.arrived, *changes.resubmitted), strict=False
-        ):
-            for row, label in self._labels.add(key, attempt.serial - 1):
+            j = rows.attempts[session.row_of[job_id]].job
+            withdraw(rows, session.room, rows.jobs[j].part, j)
+        n.n_entered = n.n_left = n.n_new_holds = n.n_out = 0
+        n.n_refused = len(changes.refused)
+        n.woken = int(bool(changes.woken))
+        new = (*changes.arrived, *changes.resubmitted)
+        for pair, attempt in zip(proposal.keys, new, strict=False):
+            if pair is None:
+                continue
+            labels = self._labels.setdefault(pair[0], Labels(LIMIT, STEP))
+            for row, label in labels.add(pair[1], attempt.serial - 1):
                 rows.attempts[row].label = label
-            n.order = codes.BY_LABEL
-        for attempt in (*changes.arrived, *changes.resubmitted):
+        for attempt in new:
             lists[n.n_entered].entered = self._row(attempt)
             n.n_entered += 1
         for running in (*changes.ended, *changes.stopped):
@@ -127,35 +127,16 @@ class ByRules:
         for running in (*changes.moved, *changes.held):
             lists[n.n_new_holds].new_hold = running.attempt.serial - 1
             n.n_new_holds += 1
-        failures, repairs = changes.failures > 0, changes.repairs > 0
-        if not plan_fits(rows, session.room, self._table, 0):
-            session.show(with_plans(session.room, 0))
-            self._table = with_spaces(session.room, self._table, 0)
-            rows = session.state
-        room, windows = session.room, session.windows
-        cells = windows.announce(self._cells, proposal.announced, room)
-        cells = self._cells = windows.extend(cells, room)
-        if cells is not None:
-            n.woken, n.n_refused = len(changes.woken), len(changes.refused)
-            part.failures, part.repairs = failures, repairs
-            note_entered(rows, cells)
-            wake_us = next_wake(rows, room, cells, session.now_us)
-            if wake_us not in (NEVER, n.wake):
-                n.wake = wake_us
-                self._transactions.wakes.append(Wake(wake_us, "window"))
-        n.is_exceeded = 1
-        while n.is_exceeded:
-            n.is_exceeded = 0
-            n_out = n.n_out
-            if n.accounted:
-                account(rows, room, session.now_us)
-            outcome = plan(rows, room, self._table, cells, 0, failures, repairs, session.now_us)
-            assert outcome == codes.DONE, f"outcome {outcome} of a plan"
-            new = rows.out[n_out : n.n_out]
-            self._begun = [row.subject for row in new if row.kind == codes.START]
-            n.n_entered = n.n_left = n.n_new_holds = n.woken = 0
-            failures = repairs = False
+        for which, sets in (("failures", changes.failing), ("repairs", changes.returning)):
+            for nodes in sets:
+                for p in np.unique(rows.home[nodes.ids]).tolist():
+                    setattr(rows.parts[p], which, 1)
+        self._make_room(proposal.announced)
+        self._n_out, self._begun = 0, {}
+        outcome = plan_all(session.state, session.room, None, self._cells, self, session.now_us)
+        assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         session.check_runs()
+        rows = session.state
         for row in rows.out[: n.n_out]:
             attempt = jobs.queue[session.names[row.subject]]
             if row.kind == codes.REJECT:
@@ -168,6 +149,31 @@ class ByRules:
             session.news.started.append(running)
         n.n_out = 0
 
+    def _make_room(self, announced: Sequence[Reservation]) -> None:
+        """Let the tables grow, so that the plans fit."""
+        session, windows = self._session, self._session.windows
+        fits = [plan_fits(session.state, session.room, table, 0) for table in self._tables]
+        if not all(fits):
+            session.show(with_plans(session.room, 0))
+            self._tables = [with_spaces(session.room, table, 0) for table in self._tables]
+        cells = windows.announce(self._cells, announced, session.room)
+        self._cells = windows.extend(cells, session.room)
+        state = session.state
+        if windows.max_wakes > len(state.wakes):
+            wakes = larger(state.wakes, windows.max_wakes, 0)
+            session.show(session.room._replace(state=state._replace(wakes=wakes)))
+
+    def table_of(self, p: int, table: Any) -> BlockTable | None:
+        """Return the plan of the named nodes of a group."""
+        return self._tables[p]
+
+    def note(self, room: tables.Room, p: int) -> None:
+        """Note the attempts that the plan of a group started."""
+        new = room.state.out[self._n_out : room.state.n.n_out]
+        begun = [row.subject for row in new if row.kind == codes.START]
+        self._begun[p] = begun, room.positions[: len(begun)].tolist()
+        self._n_out = room.state.n.n_out
+
     def _row(self, attempt: Attempt) -> int:
         """Return the row of an attempt that enters the queue."""
         a = attempt.serial - 1
@@ -177,6 +183,8 @@ class ByRules:
                 self._session.state.attempts[a].delay = registry.true_run_us(attempt.id)
             except InputError as error:
                 self._session.unknown_runs[a] = error
+        if partition := self._session.partition_of(self._session.state.attempts[a].job):
+            self._session.state.attempts[a].wall = partition.adapted(attempt).walltime_us
         return a
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
@@ -190,12 +198,16 @@ class ByRules:
         if state.attempts[a].cause == codes.NO_WINDOW:
             job = {"who": state.jobs[state.attempts[a].job].who, "size": attempt.n_nodes}
             return self._session.windows.why_never(job, attempt.walltime_us, attempt.queued_us)
-        most = self._session.n_nodes
-        return f"requires {counted(attempt.n_nodes, 'node')}, but the maximum is {most}"
+        partition = self._session.partition_of(state.attempts[a].job)
+        wall_us = state.attempts[a].wall
+        return self._session.site.why_rejected(partition, attempt.n_nodes, wall_us)
 
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
-        return planned_starts(self._session.room, 0, self._begun)
+        room = self._session.room
+        parts = range(len(room.state.parts))
+        planned = [planned_starts(room, p, *self._begun.get(p, ([], []))) for p in parts]
+        return joined(planned) if len(planned) > 1 else planned[0]
 
     def reasons(self) -> dict[str, str]:
         """Return why limits bar attempts, by id."""

@@ -59,8 +59,7 @@ def why_not_policy(point: Point) -> str:
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
     parted = point.parted and (
         "planning=fifo" if isinstance(planning, FifoOptions)
-        else "placement=named" if isinstance(placement, NamedOptions)
-        else f"order={common.order}" if has_keys else ""
+        else "placement=named" if isinstance(placement, NamedOptions) else ""
     )  # fmt: skip
     return _first(
         {

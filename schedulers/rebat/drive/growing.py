@@ -84,6 +84,8 @@ def with_plans(room: tables.Room, n_more: int) -> tables.Room:
         if len(room.operations):
             new["value"] = larger(room.value, length, 1)
             new["table"] = larger(room.table, length, 0)
+        if len(room.first_of_formula) > 2:
+            new["value_by_one"] = larger(room.value_by_one, length, 0)
     if "base_t" in new:
         new["scratch"] = np.zeros(scratch_needed(new["base_t"].shape[1]), dtype=np.int64)
     if nodes > len(room.state.nodes):

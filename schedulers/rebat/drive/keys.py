@@ -11,62 +11,84 @@ from typing import Any, cast
 
 from rebat.core.attempts import Attempt, resubmission_id
 from rebat.drive.labels import Labels
-from rebat.drive.parts import Uncovered
-from rebat.drive.plans import RuleRecorder
+from rebat.drive.parts import LoopMachine, Uncovered, order_code
+from rebat.drive.plans import Recorder
 from rebat.policies.own import is_own
+from rebat.policies.partitions import read_partitions
 from rebat.policies.point import Point
-from rebat.policies.queue_order import QUEUE_ORDERS, bound
+from rebat.policies.queue_order import QUEUE_ORDERS, QueueOrder, bound
 from rebat.state import codes, tables
 
 LIMIT, STEP = 2**31 - 1, 2**8
 """The range of labels, which have 32 bits, and their distance."""
 
 
+def python_orders(point: Point) -> dict[str, QueueOrder]:
+    """Return the queue orders whose keys Python computes.
+
+    The keys of the result are the names that partitions have. The empty name is that of the
+    scheduler.
+    """
+    names = {row.options.get("order", "") for row in read_partitions(point.partitions)} or {""}
+    orders: dict[str, QueueOrder] = {}
+    for name in names:
+        order = name or point.common.order
+        if order_code(order) == codes.BY_LABEL:
+            own = is_own(order)
+            orders[name] = point.common.rule("order") if own else QUEUE_ORDERS[order]
+    return orders
+
+
 def needs_python(point: Point) -> bool:
-    """Return whether Python computes the keys of the queue order."""
-    order = point.common.order
-    return is_own(order) or not (point.common.formula or order in codes.ORDERS)
+    """Return whether Python computes the keys of a queue order."""
+    return bool(python_orders(point))
 
 
-class Keys:
-    """Labels the attempts that enter the queue. `plan_all` calls it like a `RuleRecorder`.
+class Keys(Recorder):
+    """Labels the attempts that enter the queue.
 
     Parameters
     ----------
     point : Point
-    n_nodes : int
+    machine : LoopMachine
     job_id : callable
         Function that returns the id of a job, given its row.
-    recorder : RuleRecorder, optional
+    recorder : Recorder, optional
         Recorder of the plans.
     """
 
     def __init__(
         self,
         point: Point,
-        n_nodes: int,
+        machine: LoopMachine,
         job_id: Callable[[int], str],
-        recorder: RuleRecorder | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
-        common, name, view = point.common, point.common.order, cast(Any, None)
-        order = common.rule("order") if is_own(name) else QUEUE_ORDERS[name]
-        # only formulas need a view
-        self._order = bound(order, view, point.planning.margin_us, common.seed, n_nodes)
-        self._labels, self._job_id, self._recorder = Labels(LIMIT, STEP), job_id, recorder
+        view, margin_us, seed = cast(Any, None), point.planning.margin_us, point.common.seed
+        self._orders = {
+            name: bound(order, view, margin_us, seed, machine.n_nodes)  # only formulas need a view
+            for name, order in python_orders(point).items()
+        }
+        names = {machine.row_of[row.name]: row.order for row in machine.partitions} or {0: ""}
+        self._names = [names[row] for row in range(len(names))]
+        self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
+        self._job_id, self._recorder = job_id, recorder or Recorder()
         self._first: dict[int, int] = {}
 
     def begin(self, state: Any, room: tables.Room) -> None:
         """Label the attempts that have entered the queue since the last plan."""
         for row in state.lists[: state.n.n_entered]:
             attempt = self._attempt(state, row.entered)
+            name = self._names[state.jobs[state.attempts[row.entered].job].partition]
+            if name not in self._orders:
+                continue
             try:
-                key = self._order(attempt)
+                key = self._orders[name](attempt)
             except Exception as error:
                 raise Uncovered("an error in the queue order") from error  # a guard states its line
-            for a, label in self._labels.add(key, row.entered):
+            for a, label in self._labels[name].add(key, row.entered):
                 state.attempts[a].label = label
-        if self._recorder is not None:
-            self._recorder.begin(state, room)
+        self._recorder.begin(state, room)
 
     def _attempt(self, state: Any, a: int) -> Attempt:
         row, job = state.attempts[a], state.jobs[state.attempts[a].job]
@@ -81,10 +103,8 @@ class Keys:
 
     def note(self, room: tables.Room, p: int) -> None:
         """Note the plan of a partition."""
-        if self._recorder is not None:
-            self._recorder.note(room, p)
+        self._recorder.note(room, p)
 
     def end(self, room: tables.Room, now: int) -> None:
         """Record the plans of all partitions."""
-        if self._recorder is not None:
-            self._recorder.end(room, now)
+        self._recorder.end(room, now)

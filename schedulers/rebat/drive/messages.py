@@ -303,6 +303,12 @@ class Messages:
         row.submit, row.size, row.wall = event.at_us, job.n_nodes, job.walltime_us
         row.job_class = traits.priority_class
         row.user = self.users.setdefault(traits.user, len(self.users))
+        self.submitted.append(event.job_id)
+        self.add_owner(row, traits)
+        return row
+
+    def add_owner(self, row: tables.Job, traits: Traits) -> None:
+        """Write to the row of a job which limits, reservations and usage concern it."""
         row.client, row.who = self.limits.client_of(traits), self.windows.who_of(traits)
         room = self.limits.extend(self.room)
         if self.state.n.uses_usage:
@@ -311,8 +317,6 @@ class Messages:
                 room = room._replace(state=room.state._replace(tree=self.shares.tree))
         if room is not self.room:
             self.show(room)
-        self.submitted.append(event.job_id)
-        return row
 
     def _submit(self, event: e.JobSubmitted, traits: Traits) -> int:
         """Add the row of the first attempt of the last job. Return the row."""

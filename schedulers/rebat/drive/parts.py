@@ -18,7 +18,9 @@ from rebat.core.nodes import NodeSet
 from rebat.core.table import distinct
 from rebat.core.traits import Traits, traits_of
 from rebat.core.units import FOREVER_US
+from rebat.models.formula import formula_of
 from rebat.policies.context import SizeLimit
+from rebat.policies.own import is_own
 from rebat.policies.partitions import (
     Partition,
     differ,
@@ -27,7 +29,9 @@ from rebat.policies.partitions import (
     open_to,
     partitions_on,
 )
+from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.point import Point
+from rebat.policies.queue_order import QUEUE_ORDERS
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
 
@@ -47,6 +51,8 @@ class LoopMachine(NamedTuple):
         Number of nodes in the loop, including nodes that do not exist, at the end of blocks.
     table, rows : arrays of Part and Partition
         See `rebat.state.tables`.
+    home : int32 array, shape (n_nodes,)
+        The row of ``table`` of each node.
     members : bool array, shape (partitions, n_nodes)
         The nodes of each partition.
     shared : bool array
@@ -62,6 +68,7 @@ class LoopMachine(NamedTuple):
     n_nodes: int
     table: Any
     rows: Any
+    home: npt.NDArray[np.int32]
     members: npt.NDArray[np.bool_]
     shared: npt.NDArray[np.bool_]
     partitions: tuple[Partition, ...] = ()
@@ -104,11 +111,15 @@ class LoopMachine(NamedTuple):
         Uncovered
             If plans use another walltime than the job's.
         """
-        partition = open_to(self.partitions, traits, size, walltime_us)[0]
+        partition = self.partition_named(traits, size, walltime_us)
         endless = walltime_us is None or walltime_us >= FOREVER_US
         if endless and (partition.default_time_us or partition.max_time_us):
             raise Uncovered("jobs without walltimes in partitions with times")
         return partition
+
+    def partition_named(self, traits: Traits, size: int, walltime_us: int | None) -> Partition:
+        """Return the partition in which a job runs. It may change the walltime in plans."""
+        return open_to(self.partitions, traits, size, walltime_us)[0]
 
     def why_rejected(self, partition: Partition | None, size: int, walltime_us: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
@@ -145,11 +156,16 @@ def whole_machine(n_nodes: int) -> LoopMachine:
     """Return a machine without partitions."""
     table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes)
     members, shared = np.ones((1, n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
-    return LoopMachine(n_nodes, table, rows, members, shared)
+    return LoopMachine(n_nodes, table, rows, np.zeros(n_nodes, dtype=np.int32), members, shared)
 
 
-def machine_of(point: Point, n_nodes: int, cores_per_node: int = 1) -> LoopMachine:
+def machine_of(
+    point: Point, n_nodes: int, cores_per_node: int = 1, *, in_place: bool = False
+) -> LoopMachine:
     """Return the nodes of a machine.
+
+    If ``in_place`` is set, nodes keep their numbers. Then the nodes of a group are not consecutive,
+    and all plans that count nodes are plans of cells.
 
     Raises
     ------
@@ -168,38 +184,43 @@ def machine_of(point: Point, n_nodes: int, cores_per_node: int = 1) -> LoopMachi
     rows = zeros(tables.Partition, len(partitions))
     shared = np.zeros(len(sets), dtype=np.bool_)
     for p, group in enumerate(groups):
-        shared[p] = differ(group)
+        differs = differ(group)
+        shared[p] = differs or (in_place and not isinstance(point.placement, NamedOptions))
         first = row_of[group[0].name]
         for i, partition in enumerate(group):
             row = rows[first + i]
-            row["part"], row["order"] = p, _order_of(point, partition)
+            order = partition.order or point.common.order
+            row["part"], row["order"] = p, order_code(order)
+            if row["order"] == codes.BY_VALUE:
+                row["formula"] = point.formulas.index(formula_of(order))
             row["most"] = min(partition.max_nodes or partition.nodes.size, partition.nodes.size)
             row["longest"], row["weight"] = partition.max_time_us or FOREVER_US, partition.weight
-            row["rank"] = places_in_queue(group)[i] if shared[p] else 0
+            row["counted_with"] = first + i if differs else first
+            row["rank"] = places_in_queue(group)[i] if differs else 0
     original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
-    for part, nodes in zip(table, sets, strict=True):
-        original[part["first_node"] : part["end_node"]] = nodes.ids
+    home = np.zeros(len(original), dtype=np.int32)
+    for p, nodes in enumerate(sets):
+        first, end = table[p]["first_node"], table[p]["end_node"]
+        original[first:end], home[first:] = nodes.ids, p
+    if in_place:
+        table["first_node"], table["end_node"] = 0, n_nodes
+        original, home = np.arange(n_nodes), np.zeros(n_nodes, dtype=np.int32)
+        for p, nodes in enumerate(sets):
+            home[nodes.ids] = p
     members = np.zeros((len(rows), len(original)), dtype=np.bool_)
     for partition in partitions:
         mask = partition.nodes.mask(n_nodes)[original] & (original >= 0)
         members[row_of[partition.name]] = mask
-    return LoopMachine(len(original), table, rows, members, shared, partitions, row_of, original)
+    return LoopMachine(
+        len(original), table, rows, home, members, shared, partitions, row_of, original
+    )
 
 
-def _order_of(point: Point, partition: Partition) -> int:
-    """Return the code of the queue order of a partition.
-
-    Raises
-    ------
-    Uncovered
-        If it is a formula or a function, and not the order of the scheduler.
-    """
-    name, common = partition.order, point.common
-    if name in ("", common.order):
-        return codes.BY_VALUE if common.formula else codes.ORDERS.get(common.order, codes.BY_LABEL)
-    if common.formula or name not in codes.ORDERS:
-        raise Uncovered("partitions with different queue orders")
-    return codes.ORDERS[name]
+def order_code(name: str) -> int:
+    """Return the code of a queue order."""
+    if not (name in QUEUE_ORDERS or is_own(name)):
+        return codes.BY_VALUE
+    return codes.ORDERS.get(name, codes.BY_LABEL)
 
 
 def places_in_queue(group: Sequence[Partition]) -> list[int]:

@@ -18,16 +18,19 @@ from rebat.kernels.barred import BARRED
 from rebat.state import codes, tables
 
 
-def planned_starts(room: tables.Room, p: int, begun: Sequence[int]) -> PlannedStarts:
-    """Return the planned starts of a partition, after its plan.
+def planned_starts(
+    room: tables.Room, p: int, begun: Sequence[int], positions: Sequence[int]
+) -> PlannedStarts:
+    """Return the planned starts of a group of partitions, after its plan.
 
-    ``begun`` contains the attempts that this plan started, in queue order.
+    ``begun`` contains the attempts that this plan started, in queue order, and ``positions`` their
+    positions in the queue before.
     """
     state = room.state
     n = state.parts[p].n_queued
     table = np.zeros((4, n + len(begun)), dtype=np.int64)
     is_queued = np.ones(n + len(begun), dtype=np.bool_)
-    is_queued[room.positions[: len(begun)]] = False
+    is_queued[positions[: len(begun)]] = False
     starts_us = room.start[p, :n]
     table[:, is_queued] = room.queue[p, :n] + 1, room.size[p, :n], room.duration[p, :n], starts_us
     started = [state.attempts[a] for a in begun]
@@ -53,8 +56,25 @@ def barred_attempts(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
     return reasons
 
 
-class RuleRecorder:
-    """Records the plans of the rules. `rebat.rules.instant.plan_all` calls the methods in order.
+class Recorder:
+    """What plain Python does during plans. `rebat.rules.instant.plan_all` calls the methods."""
+
+    def begin(self, state: Any, room: tables.Room) -> None:
+        """Note what happened since the last plan."""
+
+    def table_of(self, p: int, table: Any) -> Any:
+        """Return the plan of the named nodes of a group of partitions. It is usually ``table``."""
+        return table
+
+    def note(self, room: tables.Room, p: int) -> None:
+        """Note the plan of a group."""
+
+    def end(self, room: tables.Room, now: int) -> None:
+        """Note that all groups are planned."""
+
+
+class RuleRecorder(Recorder):
+    """Records the plans of the rules.
 
     Parameters
     ----------
@@ -124,13 +144,13 @@ class RuleRecorder:
         new = state.out[self._n_out : state.n.n_out]
         begun = [row.subject for row in new if row.kind == codes.START]
         self._n_out = state.n.n_out
-        self._planned[p] = planned_starts(room, p, [] if is_fifo else begun)
+        self._planned[p] = planned_starts(room, p, [] if is_fifo else begun, room.positions)
 
     def end(self, room: tables.Room, now: int) -> None:
         """Record the plans of all partitions."""
         state, recorder = room.state, self._recorder
         planned = [
-            self._planned.get(p) or planned_starts(room, p, []) for p in range(len(state.parts))
+            self._planned.get(p) or planned_starts(room, p, [], []) for p in range(len(state.parts))
         ]
         starts = joined(planned) if self._machine.partitions else planned[0]
         if state.n.fifo:  # each attempt waits for the first

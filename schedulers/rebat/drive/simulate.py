@@ -32,7 +32,7 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
-from rebat.drive.keys import Keys
+from rebat.drive.keys import Keys, needs_python
 from rebat.drive.outcome import (
     Outcome,
     Rows,
@@ -41,7 +41,14 @@ from rebat.drive.outcome import (
     ledger_of,
     states_of,
 )
-from rebat.drive.parts import LoopMachine, Uncovered, machine_of, partitions_of, whole_machine
+from rebat.drive.parts import (
+    LoopMachine,
+    Uncovered,
+    machine_of,
+    order_code,
+    partitions_of,
+    whole_machine,
+)
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
@@ -280,18 +287,18 @@ def simulate(
     lengths_us = np.minimum(profiles["delay"][table["profile"]], table["wall"])
     until_us = int((table["submit"] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
-    formula = arrays_of(point.common.formula, n_nodes)
+    formulas = arrays_of(point.formulas, n_nodes)
     play: Any = machine_code_of(run) if compiled else run
     n_failures = len(events.columns(until_us, n_nodes)[0][-1])
     room = tables.room_for(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
-        shares.tree, formula, compiled,
+        shares.tree, formulas, compiled,
     )  # fmt: skip
     plan, cells = tables.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
-    if parameters.order == codes.BY_LABEL:
-        recorder = Keys(point, n_nodes, jobs.job_id, recorder)
+    if needs_python(point):
+        recorder = Keys(point, machine, jobs.job_id, recorder)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -396,10 +403,9 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     jobs = zeros(tables.Job, 0)
     profiles = zeros(tables.Profile, 0)
     machine, links = whole_machine(1), tables.no_links()
-    formula = arrays_of(None, 1)
     room = tables.room_for(
         jobs, profiles, parameters, 0, machine, links, tables.no_limits(), tables.no_tree(),
-        formula, True,
+        arrays_of([], 1), True,
     )  # fmt: skip
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
     windows = SiteWindows(smallest, machine)
@@ -526,16 +532,14 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
         parameters.millionths = millionths_of(planning.predict)
         parameters.predict = PREDICT.get(str(planning.predict), codes.PART_OF_WALLTIME)
     parameters.margin = planning.margin_us
-    formula = point.common.formula
-    parameters.order = (
-        codes.BY_VALUE if formula else codes.ORDERS.get(point.common.order, codes.BY_LABEL)
-    )
-    parameters.varies = formula is not None and formula.varies
+    formulas = point.formulas
+    parameters.order = codes.BY_VALUE if formulas else order_code(point.common.order)
+    parameters.varies = any(formula.varies for formula in formulas)
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     parameters.limited = bool(point.common.limits)
     parameters.uses_usage = point.accounts_usage
-    parameters.uses_shares = formula is not None and "fairshare" in formula.columns
+    parameters.uses_shares = any("fairshare" in formula.columns for formula in formulas)
     parameters.accounted = parameters.limited or parameters.uses_usage
     for part in point.reactions:
         if isinstance(part, StealingOptions):

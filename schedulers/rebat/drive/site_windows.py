@@ -115,6 +115,7 @@ class SiteWindows:
         cells = CellTable(
             shared=shared,
             group=group,
+            counted_with=machine.rows["counted_with"].astype(np.int64),
             members=members,
             before=before,
             begin=column("begin_us"),
@@ -127,6 +128,7 @@ class SiteWindows:
             slot_begin=ints(n_slots),
             slot_end=ints(n_slots),
             binding=ints(n_parts, n_slots),
+            home=room.state.home,
             cell_of=ints(n_nodes),
             n_cells=ints(n_parts),
             order=ints(len(group), n_cells),

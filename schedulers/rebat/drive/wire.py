@@ -28,7 +28,7 @@ from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables
-from rebat.drive.keys import Keys
+from rebat.drive.keys import Keys, needs_python
 from rebat.drive.labels import Labels
 from rebat.drive.messages import Messages, remaining_profile, unknown_run
 from rebat.drive.outcome import Rows, ledger_of
@@ -146,7 +146,7 @@ class Wire(Messages):
         self.parameters.max_wakes = self.windows.max_wakes
         self.extended = extended(self.parameters)
         self.limits, self.shares = SiteLimits(point.common.limits), point.shares()
-        self.formula = arrays_of(point.common.formula, n_nodes)
+        self.formulas = arrays_of(point.formulas, n_nodes)
         self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = compares_ids(p, self.machine)
@@ -155,8 +155,8 @@ class Wire(Messages):
             self.recorder = RuleRecorder(
                 self._record, self.machine, self.limits, self.submitted.__getitem__
             )
-        if p.order == codes.BY_LABEL:
-            self.recorder = Keys(point, n_nodes, self.submitted.__getitem__, self.recorder)
+        if needs_python(point):
+            self.recorder = Keys(point, self.machine, self.submitted.__getitem__, self.recorder)
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
         self._interrupted: dict[str, int] = {}
         self._refusals: list[tuple[int, str, str]] = []
@@ -170,7 +170,7 @@ class Wire(Messages):
             tables.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
                 self.machine, tables.no_links(), tables.no_limits(), self.shares.tree,
-                self.formula, compiled=False,
+                self.formulas, compiled=False,
             )
         )  # fmt: skip
         self.cells = self.windows.table(self.room)

@@ -38,8 +38,9 @@ class CellTable(NamedTuple):
     ----------
     shared : bool array, shape (p,)
         Whether partitions of a group share nodes, so that all of its plans are in cells.
-    group, members : arrays, shape (q,), and bool array, shape (q, n)
-        The group and the nodes of each partition.
+    group, counted_with, members : arrays, shape (q,), and bool array, shape (q, n)
+        The group of each partition, the partition with which its planned starts are counted for
+        the depth, and its nodes.
     before : array, shape (r, n + 1)
         The number of nodes of a reservation before each node.
     begin, length, every, total : arrays, shape (r,)
@@ -53,10 +54,10 @@ class CellTable(NamedTuple):
         The windows of each reservation that have not ended. An end of 0 means that there is none.
     binding : array, shape (p, r * AHEAD)
         The beginning of each window that binds, plus 1, or 0.
-    cell_of, n_cells, order, n_order, closed : arrays
-        The cell of each node, the number of cells of each group, the cells of each partition in
-        the order in which jobs use them, their number, and the cells in each reservation (bool, p,
-        r, c).
+    home, cell_of, n_cells, order, n_order, closed : arrays
+        The group and the cell of each node, the number of cells of each group, the cells of each
+        partition in the order in which jobs use them, their number, and the cells in each
+        reservation (bool, p, r, c).
     wall, who, partition, place : arrays, shape (k,)
         Walltime, kind of owner and partition of each attempt, and its place among the holders.
     reserved : array, shape (k, c)
@@ -73,6 +74,7 @@ class CellTable(NamedTuple):
 
     shared: Any
     group: Any
+    counted_with: Any
     members: Any
     before: Any
     begin: Any
@@ -86,6 +88,7 @@ class CellTable(NamedTuple):
     slot_begin: Any
     slot_end: Any
     binding: Any
+    home: Any
     cell_of: Any
     n_cells: Any
     order: Any
@@ -243,7 +246,8 @@ def divide(cells: Any, p: int, first: int, end: int) -> None:
     n, cell_of, codes = 1, cells.cell_of, cells.codes
     n_q, n_r = cells.group.shape[0], cells.begin.shape[0]
     for node in range(first, end):
-        cell_of[node] = 0
+        if cells.home[node] == p:
+            cell_of[node] = 0
     for x in range(n_q + n_r):
         if not divides(cells, p, x):
             continue
@@ -251,6 +255,8 @@ def divide(cells: Any, p: int, first: int, end: int) -> None:
             codes[code] = -1
         n = 0
         for node in range(first, end):
+            if cells.home[node] != p:
+                continue
             code = 2 * cell_of[node] + contains(cells, x, node)
             if codes[code] < 0:
                 codes[code] = n
@@ -261,7 +267,7 @@ def divide(cells: Any, p: int, first: int, end: int) -> None:
     n_found, weight, ahead = 0, cells.out, cells.ordered
     for node in range(first, end):
         c = cell_of[node]
-        if c < n_found:
+        if cells.home[node] != p or c < n_found:
             continue
         n_found, weight[c] = n_found + 1, 0
         for q in range(n_q):
@@ -322,7 +328,7 @@ def count_held(cells: Any, p: int, owner: Any, down: Any, first: int, end: int) 
     for c in range(n):
         free[0, c] = 0
     for node in range(first, end):
-        if down[node]:
+        if down[node] or cells.home[node] != p:
             continue
         c = cells.cell_of[node]
         if owner[node] == FREE:
@@ -553,16 +559,17 @@ def place(
     for at in range(begin, end):
         a = cells.queued[at]
         q = cells.partition[a]
-        latest = NEVER - 1 if depth < 0 or made[q] < depth else now
+        x = cells.counted_with[q]
+        latest = NEVER - 1 if depth < 0 or made[x] < depth else now
         if latest == now and size[at] > free_now[q]:
             start[at] = NEVER
-            made[q] += first
+            made[x] += first
             continue
         start[at] = fit(cells, p, n, a, size[at], duration[at], latest, now)
         if start[at] < NEVER:
             n = change(cells, p, n, start[at], start[at] + duration[at], a, -1)
         if first or now < start[at] < NEVER:
-            made[q] += 1
+            made[x] += 1
         for other in range(n_q if start[at] == now else 0):
             free_now[other] = free_at_first(cells, other)
     return n
@@ -636,7 +643,9 @@ def choose(
         if left == 0:
             break
         c = cells.cell_of[node]
-        if wanted[c] and owner[node] == FREE and not down[node]:
+        if cells.home[node] != p or not wanted[c]:
+            continue
+        if owner[node] == FREE and not down[node]:
             k = extend(out, k, node, node)
             wanted[c] -= 1
             left -= 1

@@ -50,7 +50,13 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
-from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder, check_order, order_of
+from rebat.policies.queue_order import (
+    QUEUE_ORDERS,
+    OwnOrder,
+    QueueOrder,
+    check_order,
+    order_of,
+)
 from rebat.policies.reactions.compaction import CompactionOptions
 from rebat.policies.reactions.defragmentation import DefragmentationOptions
 from rebat.policies.reactions.exclusion import Exclusion, ExclusionOptions
@@ -329,10 +335,10 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def formulas(self) -> list[Formula]:
-        """The formulas of the queue orders: that of the scheduler, and those of partitions."""
+        """The distinct formulas of the queue orders: of the scheduler, and of partitions."""
         orders = [row.options.get("order", "") for row in read_partitions(self.partitions)]
-        formulas = [formula_of(order) for order in orders if order and order not in QUEUE_ORDERS]
-        return [*filter(None, [self.common.formula]), *formulas]
+        own = [formula_of(order) for order in orders if order and order not in QUEUE_ORDERS]
+        return [*dict.fromkeys([*filter(None, [self.common.formula]), *own])]
 
     @property
     def accounts_usage(self) -> bool:
@@ -492,11 +498,19 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def plans_by_rules(self) -> bool:
         """Whether `rebat.rules` plan the starts."""
-        return (
-            isinstance(self.planning, ListOptions)
-            and isinstance(self.placement, AnyOptions | NamedOptions)
-            and not self.parted
+        return isinstance(self.planning, ListOptions) and isinstance(
+            self.placement, AnyOptions | NamedOptions
         )
+
+    def _orders_in_python(self, context: Context) -> dict[str, QueueOrder]:
+        """Return the queue orders whose keys Python computes, by the names that partitions have."""
+        names = [str(row.options.get("order", "")) for row in read_partitions(self.partitions)]
+        orders = {name: name or self.common.order for name in names or [""]}
+        return {
+            name: context.order_named(name)
+            for name, order in orders.items()
+            if order == "fcfs-by-id" or is_own(order) or order in QUEUE_ORDERS.keys() - codes.ORDERS
+        }
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
         """Return a new policy. Errors of user-defined rules name the line of the rule.
@@ -512,12 +526,10 @@ class Point(msgspec.Struct, frozen=True):
         context = self.context(hazards, shares, windows)
         plans = not isinstance(self.planning, FifoOptions)
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
-        has_code = common.order in codes.ORDERS and common.order != "fcfs-by-id"
-        own_order = None if has_code or common.formula else context.order
-        planning: Planning = RulePlanning(self, own_order, windows)
+        planning: Planning = RulePlanning(self, self._orders_in_python(context), parts, windows)
         if not self.plans_by_rules:
             planning = self.planning.make(context)
-        if self.parted and plans:
+        if self.parted and plans and not self.plans_by_rules:
             planning = Parted(parts, self.planning.make)
         if not self.plans_by_rules and (common.limits or self.accounts_usage):
             planning = Accounting(planning, shares, common.limits)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from rebat.kernels.barred import BARRED
 from rebat.kernels.formula import evaluate
 from rebat.kernels.jit import rule
 from rebat.models.formula import COLUMNS, Formula
-from rebat.rules.queue import planned, rank_of
+from rebat.rules.queue import is_before, key_of, order_of, planned, rank_of
 from rebat.rules.usage import set_usage
 from rebat.state import codes
 
@@ -22,17 +23,17 @@ AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED, PARTITION = map(
 """Columns of a formula that the loop computes."""
 
 
-def arrays_of(formula: Formula | None, n_nodes: int) -> tuple[Any, Any]:
-    """Return the operations and arguments of a formula on a machine, or empty arrays.
+def arrays_of(formulas: Sequence[Formula], n_nodes: int) -> tuple[Any, Any, Any]:
+    """Return the operations and arguments of formulas on a machine, and where each begins.
 
     The number of nodes is a constant.
     """
-    if formula is None:
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    operations, arguments = formula.operations.copy(), formula.arguments.copy()
+    first = np.cumsum([0, *(len(each.operations) for each in formulas)])
+    operations = np.concatenate([np.zeros(0, np.int64), *(each.operations for each in formulas)])
+    arguments = np.concatenate([np.zeros(0), *(each.arguments for each in formulas)])
     uses = (operations == kernel.COLUMN) & (arguments == [*COLUMNS].index("nodes"))
     operations[uses], arguments[uses] = kernel.NUMBER, float(n_nodes)
-    return operations, arguments
+    return operations, arguments, first.astype(np.int64)
 
 
 @rule
@@ -55,13 +56,26 @@ def set_values(state: Any, room: Any, queue: Any, n: int, now: int, value: Any) 
         table[at, SUBMITTED] = max(1.0, jobs[j].submit / 1_000_000)
     if state.n.uses_usage:
         set_usage(state, table, queue, n, now)
-    evaluate(room.operations, room.arguments, table, n, room.stack, value)
+    first = room.first_of_formula
+    if len(first) == 2:
+        evaluate(room.operations, room.arguments, table, n, room.stack, value)
+        return
+    for f in range(len(first) - 1):
+        evaluate(
+            room.operations[first[f] : first[f + 1]], room.arguments[first[f] : first[f + 1]],
+            table, n, room.stack, room.value_by_one,
+        )  # fmt: skip
+        for at in range(n):
+            if state.partitions[jobs[attempts[queue[at]].job].partition].formula == f:
+                value[at] = room.value_by_one[at]
 
 
 @rule
 def precedes(state: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
     """Return whether attempt ``a`` is before ``b`` in the queue."""
-    attempts = state.attempts
+    attempts, order = state.attempts, order_of(state, b)
+    if order != codes.BY_VALUE:  # the order of another partition
+        return is_before(state, a, b, key_of(state, b, order), order)
     if state.n.ranked and rank_of(state, a) != rank_of(state, b):
         return rank_of(state, a) < rank_of(state, b)
     if attempts[a].priority != attempts[b].priority:

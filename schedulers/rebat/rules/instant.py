@@ -240,7 +240,7 @@ def acknowledged(state: Any, extended: Any, i: int, now: int) -> None:
 @inlined_rule
 def change_use(state: Any, room: Any, node: int, up: bool) -> None:
     """Note that a node failed, was drained, or returned, and whether it is usable now."""
-    n, p = state.n, state.home[node // pool.BLOCK]
+    n, p = state.n, state.home[node]
     if not room.marked[node]:
         room.marked[node] = True
         room.changed[n.n_changed] = node
@@ -444,7 +444,8 @@ def plan_all(state: Any, room: Any, table: Any, cells: Any, recorder: Any, now: 
             if n.parted and not has_news(state, p):
                 continue
             failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
-            outcome = plan(state, room, table, cells, p, failures, repairs, now)
+            named = table if recorder is None else recorder.table_of(p, table)
+            outcome = plan(state, room, named, cells, p, failures, repairs, now)
             if outcome != codes.DONE:
                 return outcome
             if recorder is not None:

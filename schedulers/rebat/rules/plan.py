@@ -192,7 +192,7 @@ def plan(
             lost = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
-                if state.home[node // pool.BLOCK] != p or not down[node] or room.reported[node]:
+                if state.home[node] != p or not down[node] or room.reported[node]:
                     continue
                 lost += 1
                 if table is not None:
@@ -218,7 +218,7 @@ def plan(
             gained = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
-                if state.home[node // pool.BLOCK] != p or down[node] or not room.reported[node]:
+                if state.home[node] != p or down[node] or not room.reported[node]:
                     continue
                 gained += 1
                 if table is not None:
@@ -243,7 +243,7 @@ def plan(
                     if (
                         down[node]
                         or owner[node] == codes.FREE
-                        or state.home[node // pool.BLOCK] != p
+                        or state.home[node] != p
                         or attempts[a].held_until < 0
                         or is_new_hold(state, a)
                     ):
@@ -310,8 +310,7 @@ def plan(
             counts.move_on(value, n_queue, at)
             value[at] = own
         else:
-            n_nodes = part.end_node - part.first_node
-            at = place_in_queue(state, queue, n_queue, a, n_nodes)
+            at = place_in_queue(state, queue, n_queue, a)
         counts.make_place(size, duration, start, queue, n_queue, at)
         size[at], queue[at] = jobs[attempts[a].job].size, a
         attempts[a].predicted = predicted(state, a)

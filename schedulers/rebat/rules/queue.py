@@ -30,11 +30,8 @@ def order_of(state: Any, a: int) -> int:
 
 
 @rule
-def key_of(state: Any, a: int, order: int, n_nodes: int) -> Any:
-    """Return the part of the sort key between the priority and the tie.
-
-    ``n_nodes`` is the number of nodes of the group of partitions.
-    """
+def key_of(state: Any, a: int, order: int) -> Any:
+    """Return the part of the sort key between the priority and the tie."""
     attempts, jobs, parameters, j = state.attempts, state.jobs, state.n, state.attempts[a].job
     if order == codes.FCFS:
         return 0
@@ -51,7 +48,7 @@ def key_of(state: Any, a: int, order: int, n_nodes: int) -> Any:
     if order in (codes.LARGEST, codes.MOST_NODES):
         return -jobs[j].size
     if order == codes.LARGE_FIRST:
-        return -jobs[j].size if 2 * jobs[j].size >= n_nodes + 1 else 0
+        return -jobs[j].size if 2 * jobs[j].size >= state.parts[jobs[j].part].n_nodes + 1 else 0
     time = planned(attempts[a].wall, parameters.margin)
     if order == codes.LONGEST_TIME:
         return -time
@@ -103,36 +100,35 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
     return a < b
 
 
-@rule
-def place_in_queue(state: Any, queue: Any, n: int, a: int, n_nodes: int) -> int:
-    """Return the position of an attempt in the queue."""
-    attempts, jobs, parameters, order = state.attempts, state.jobs, state.n, order_of(state, a)
-    priority, key = attempts[a].priority, key_of(state, a, order, n_nodes)
-    by_text = order == codes.BY_ID
-    by_job = parameters.fifo or order > codes.BY_ID
+@inlined_rule
+def is_before(state: Any, b: int, a: int, key: Any, order: int) -> bool:
+    """Return whether attempt ``b`` is before ``a``, which has this key and this queue order."""
+    attempts, jobs = state.attempts, state.jobs
+    if state.n.ranked and rank_of(state, b) != rank_of(state, a):
+        return rank_of(state, b) < rank_of(state, a)
+    if attempts[b].priority != attempts[a].priority:
+        return bool(attempts[b].priority > attempts[a].priority)
+    other_key = key_of(state, b, order)
+    if other_key != key:
+        return bool(other_key < key)
+    if order == codes.BY_ID:
+        return text_first(attempts, jobs, b, a)
+    if state.n.fifo or order > codes.BY_ID:
+        return bool(attempts[b].job < attempts[a].job)
     by_time = order in (codes.FCFS, codes.BY_CLASS)
-    low, high = 0, n
+    if by_time and attempts[b].queued != attempts[a].queued:
+        return bool(attempts[b].queued < attempts[a].queued)
+    return b < a
+
+
+@rule
+def place_in_queue(state: Any, queue: Any, n: int, a: int) -> int:
+    """Return the position of an attempt in the queue."""
+    order, low, high = order_of(state, a), 0, n
+    key = key_of(state, a, order)
     while low < high:
         middle = (low + high) // 2
-        b = queue[middle]
-        other = attempts[b].priority
-        if parameters.ranked and rank_of(state, b) != rank_of(state, a):
-            before = rank_of(state, b) < rank_of(state, a)
-        elif other != priority:
-            before = other > priority
-        else:
-            other_key = key_of(state, b, order, n_nodes)
-            if other_key != key:
-                before = other_key < key
-            elif by_text:
-                before = text_first(attempts, jobs, b, a)
-            elif by_job:
-                before = attempts[b].job < attempts[a].job
-            elif by_time and attempts[b].queued != attempts[a].queued:
-                before = attempts[b].queued < attempts[a].queued
-            else:
-                before = b < a
-        if before:
+        if is_before(state, queue[middle], a, key, order):
             low = middle + 1
         else:
             high = middle

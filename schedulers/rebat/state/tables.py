@@ -120,7 +120,8 @@ class Profile(msgspec.Struct, gc=False):
 
 class Partition(msgspec.Struct, gc=False):
     """A partition: the group of partitions that share its nodes, its limits, its place in the
-    queue of the group, the code of its queue order, and its weight.
+    queue of the group, the code of its queue order, the number of its formula, its weight, and the
+    partition with which its planned starts are counted for the depth.
     """
 
     part: int = 0
@@ -128,7 +129,9 @@ class Partition(msgspec.Struct, gc=False):
     longest: int = 0
     rank: int = 0
     order: int = 0
+    formula: int = 0
     weight: int = 0
+    counted_with: int = 0
 
 
 class Part(msgspec.Struct, gc=False):
@@ -136,6 +139,7 @@ class Part(msgspec.Struct, gc=False):
 
     first_node: int = 0
     end_node: int = 0
+    n_nodes: int = 0
     n_free: int = 0
     n_queued: int = 0
     n_planned_ends: int = 0
@@ -506,8 +510,8 @@ class State(NamedTuple):
         of `kernels.pool`.
     members : bool array, shape (partitions, n)
         The nodes of each partition, if partitions share nodes.
-    home : int64 array
-        The partition of each block.
+    home : int32 array, shape (n,)
+        The group of each node.
     blocks, conditions, arrays : rows
         See `Links`.
     groups, clients, memberships : rows
@@ -575,8 +579,9 @@ class Room(NamedTuple):
         The queue of each partition.
     value : float64 array, shape (p, k)
         Values of the queued attempts, if the queue order is a formula.
-    operations, arguments, table, stack : arrays
-        The formula, the table of its columns, and scratch (`rebat.kernels.formula`).
+    operations, arguments, first_of_formula, value_by_one, table, stack : arrays
+        The formulas and where each begins, values by one of them, the table of their columns, and
+        scratch (`rebat.kernels.formula`).
     visible : int64 array, shape (4, k)
         Sizes, durations, starts and positions of the queued attempts that no limit bars.
     positions : int64 array, shape (k,)
@@ -601,6 +606,8 @@ class Room(NamedTuple):
     value: Any
     operations: Any
     arguments: Any
+    first_of_formula: Any
+    value_by_one: Any
     table: Any
     stack: Any
     visible: Any
@@ -635,7 +642,8 @@ def parts_for(sizes: Sequence[int]) -> Any:
     parts = zeros(Part, len(sizes))
     ends = np.cumsum([-(-size // pool.BLOCK) * pool.BLOCK for size in sizes])
     parts["first_node"][1:] = ends[:-1]
-    parts["n_free"], parts["end_node"] = sizes, parts["first_node"] + sizes
+    parts["n_free"] = parts["n_nodes"] = sizes
+    parts["end_node"] = parts["first_node"] + sizes
     parts["base_n"] = parts["plan_n"] = 1
     parts["sorted"] = -FOREVER_US
     return parts
@@ -650,15 +658,15 @@ def room_for(
     links: Links,
     limits: Limits,
     tree: Tree,
-    formula: tuple[Any, Any],
+    formulas: tuple[Any, Any, Any],
     compiled: bool,
 ) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
     ``machine`` is a `rebat.drive.parts.LoopMachine`.
-    ``formula`` contains the operations and arguments of the queue order, or empty arrays.
+    ``formulas`` are those of queue orders (`rebat.rules.by_value.arrays_of`).
     """
-    by_value, parts = len(formula[0]) > 0, machine.table
+    parts = machine.table
     n_jobs, n_nodes, few = len(jobs), parameters.n_nodes, SMALL
     n_parts, n_free = len(parts), int(parts["n_free"].sum())
     k = n_jobs + 2 * n_failures + SPARE
@@ -697,7 +705,7 @@ def room_for(
         partitions=rows_of(Partition, machine.rows, compiled),
         parts=rows_of(Part, parts, compiled),
         members=machine.members,
-        home=np.searchsorted(parts["first_node"], np.unique(block_of) * pool.BLOCK, "right") - 1,
+        home=machine.home,
         blocks=rows_of(Block, links.blocks, compiled),
         conditions=rows_of(Condition, links.conditions, compiled),
         arrays=rows_of(JobArray, links.arrays, compiled),
@@ -713,33 +721,72 @@ def room_for(
     state.n.n_free, state.n.unfinished, state.n.counts_changed = n_free, n_jobs, 1
     state.n.sequence = state.n.line_sequence = 2
     state.n.job_sequence = 1
-    room = Room(
+    return Room(
         state,
         ends=new_rows(Entry, k, compiled),
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
-        holds=_tables(n_parts, 2 * k if n_parts == 1 else 2 * queued + SPARE, compiled),
-        overdue=ints(n_parts, few, 2),
-        size=ints(n_parts, queued),
-        duration=ints(n_parts, queued),
-        start=ints(n_parts, queued),
-        queue=ints(n_parts, queued),
-        value=np.zeros((n_parts, queued if by_value else 1)),
-        operations=formula[0],
-        arguments=formula[1],
-        table=np.zeros((queued if by_value else 1, len(COLUMNS))),
-        stack=np.zeros(DEEPEST),
-        visible=ints(4, queued if parameters.limited else 1),
-        positions=ints(queued),
-        base_t=ints(n_parts, POINTS),
-        base_f=ints(n_parts, POINTS),
-        plan_t=ints(n_parts, POINTS),
-        plan_f=ints(n_parts, POINTS),
-        scratch=ints(scratch_needed(POINTS)),
+        **plan_arrays(
+            machine, formulas, queued, 2 * k if n_parts == 1 else 2 * queued + SPARE, few,
+            parameters.limited, compiled,
+        ),
+    )  # fmt: skip
+
+
+def plan_arrays(
+    machine: Any, formulas: Any, queued: int, n_ends: int, few: int, limited: int, compiled: bool
+) -> dict[str, Any]:
+    """Return the arrays of the plans of all groups of partitions.
+
+    They have space for ``queued`` attempts and for ``n_ends`` planned ends.
+    """
+    n_parts, by_value = len(machine.table), len(formulas[0]) > 0
+
+    def ints(*shape: int) -> Any:
+        return np.zeros(shape, dtype=np.int64)
+
+    arrays = {
+        "holds": _tables(n_parts, n_ends, compiled),
+        "overdue": ints(n_parts, few, 2),
+        **{name: ints(n_parts, queued) for name in ("size", "duration", "start", "queue")},
+        "value": np.zeros((n_parts, queued if by_value else 1)),
+        "operations": formulas[0],
+        "arguments": formulas[1],
+        "first_of_formula": formulas[2],
+        "value_by_one": np.zeros(queued if len(formulas[2]) > 2 else 1),
+        "table": np.zeros((queued if by_value else 1, len(COLUMNS))),
+        "stack": np.zeros(DEEPEST),
+        "visible": ints(4, queued if limited else 1),
+        "positions": ints(queued),
+        **{name: ints(n_parts, POINTS) for name in ("base_t", "base_f", "plan_t", "plan_f")},
+        "scratch": ints(scratch_needed(POINTS)),
+    }
+    arrays["base_f"][:, 0] = arrays["plan_f"][:, 0] = machine.table["n_nodes"]
+    return arrays
+
+
+def with_plans_of(room: Room, machine: Any, formulas: Any, tree: Tree) -> Room:
+    """Return a room before its first plan, with the partitions of a machine.
+
+    The tables are not compiled. ``formulas`` are those of `room_for`.
+    """
+    state, limited = room.state, room.state.n.limited
+    is_free = (state.owner == codes.FREE) & ~state.down
+    parts = machine.table.copy()
+    parts["n_free"] = np.bincount(machine.home[is_free], minlength=len(parts))
+    state = state._replace(
+        partitions=rows_of(Partition, machine.rows, False),
+        parts=rows_of(Part, parts, False),
+        members=machine.members,
+        home=machine.home,
+        client_of=np.zeros(len(state.attempts) if limited else 1, dtype=np.int64),
+        tree=tree,
     )
-    room.base_f[:, 0] = room.plan_f[:, 0] = parts["n_free"]
-    return room
+    queued, n_ends = room.queue.shape[1], len(room.holds[0])
+    few = room.overdue.shape[1]
+    arrays = plan_arrays(machine, formulas, queued, n_ends, few, limited, compiled=False)
+    return room._replace(state=state, **arrays)
 
 
 def _tables(n_tables: int, n: int, compiled: bool) -> Any:
@@ -752,6 +799,7 @@ def _tables(n_tables: int, n: int, compiled: bool) -> Any:
 GROWING = {
     **dict.fromkeys(("attempts", "lists", "hits", "kills", "stops", "waits"), 0),
     **dict.fromkeys(("hold_records", "calls", "out", "ends", "nodes", "positions", "table"), 0),
+    "value_by_one": 0,
     "client_of": 0,
     **dict.fromkeys(("holds", "overdue", "size", "duration", "start", "queue", "value"), 1),
     "visible": 1,

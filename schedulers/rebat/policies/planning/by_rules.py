@@ -8,34 +8,59 @@ from typing import Any
 
 from rebat.contract import Changes, PlannedStarts, Proposal, View
 from rebat.contract.proposals import PlanByRules
+from rebat.core.attempts import Attempt
 from rebat.policies.composition import Planning
+from rebat.policies.parted import Parts
 from rebat.policies.queue_order import Key, QueueOrder, bound
 from rebat.policies.windows import Windows
 
 
 class RulePlanning(Planning):
-    """The list scheduling of a `Point`. Its queue and its plan are tables of the simulation.
+    """The list scheduling of a `Point`. Its queues and its plans are tables of the simulation.
 
-    ``order`` is a queue order that the rules do not have, for example a function in a file.
-    ``windows`` contains the reservations, if there are any.
+    Parameters
+    ----------
+    point : Point
+    orders : dict
+        Queue orders that the rules do not have, for example a function in a file. The keys are the
+        names that partitions have. The empty name is that of the scheduler.
+    parts : Parts
+    windows : Windows, optional
+        The reservations, if there are any.
     """
 
     def __init__(
-        self, point: Any, order: QueueOrder | None, windows: Windows | None = None
+        self,
+        point: Any,
+        orders: Mapping[str, QueueOrder],
+        parts: Parts,
+        windows: Windows | None = None,
     ) -> None:
-        self.point, self._order, self._is_bound = point, order, False
-        self._windows = windows
+        self.point, self._orders, self._is_bound = point, orders, False
+        self._parts, self._windows = parts, windows
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the attempts that are due, and reject those that can never start."""
-        keys: list[Key] = []
-        if self._order is not None:
+        keys: list[tuple[str, Key] | None] = []
+        if self._orders:
             if not self._is_bound:
                 margin_us, seed = self.point.planning.margin_us, self.point.common.seed
-                self._order, self._is_bound = bound(self._order, view, margin_us, seed), True
-            keys = [*map(self._order, (*changes.arrived, *changes.resubmitted))]
+                self._orders = {
+                    name: bound(order, view, margin_us, seed)
+                    for name, order in self._orders.items()
+                }
+                self._is_bound = True
+            keys = [self._key(view, each) for each in (*changes.arrived, *changes.resubmitted)]
         announced = self._windows.announced if self._windows else ()
         return [PlanByRules(self.point, changes, keys, announced)]
+
+    def _key(self, view: View, attempt: Attempt) -> tuple[str, Key] | None:
+        """Return the order of an attempt's partition and its key, if Python computes it."""
+        name = ""
+        if self.point.parted:
+            partition = self._parts.open(view).partition_of(view, attempt.job_id)
+            name, attempt = partition.order, partition.adapted(attempt)
+        return (name, self._orders[name](attempt)) if name in self._orders else None
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the starts of the queued attempts in the most recent plan."""
