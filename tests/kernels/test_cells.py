@@ -7,14 +7,23 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.kernels import cells, counts
+from rebat.core.traits import Traits
+from rebat.drive.parts import whole_machine
+from rebat.drive.site_windows import SiteWindows
+from rebat.kernels import cell_plan
 from rebat.kernels.counts import NEVER
+from rebat.rules.by_value import arrays_of
+from rebat.state import tables
+from rebat.state.rows import zeros
 
 STEPS = st.lists(
     st.tuples(st.integers(1, 9), st.lists(st.integers(-1, 4), min_size=3, max_size=3)),
     min_size=1,
     max_size=8,
 )
+
+
+NODES = st.lists(st.integers(0, 4), min_size=3, max_size=3)
 
 
 def slow_fit(t, f, size, duration, longest, order, closed, latest):
@@ -52,38 +61,64 @@ def slow_fit(t, f, size, duration, longest, order, closed, latest):
 def test_a_fit_is_the_earliest(steps, size, duration, order, latest, closed, more) -> None:
     t = np.cumsum([0, *(gap for gap, _ in steps[:-1])])
     f = np.array([free for _, free in steps], dtype=np.int64)
-    out = np.zeros(3, dtype=np.int64)
-    cells_of = np.array(order, dtype=np.int64)
     windows = [(cell, begin, begin + length) for cell, begin, length in closed]
-    start = cells.fit(
-        t, f, len(t), size, duration, duration + more, cells_of,
-        np.array(windows, dtype=np.int64).reshape(-1, 3), latest, out,
-    )  # fmt: skip
+    cells = three_cells(order, windows)
+    cells.t[: len(t)], cells.f[: len(t)] = t, f
+    cells.wall[0] = duration + more
+    start = cell_plan.fit(cells, 0, len(t), 0, size, duration, latest, 0)
     expected, nodes = slow_fit(
         t.tolist(), f.tolist(), size, duration, duration + more, order, windows, latest
     )
     assert start == expected
-    assert nodes is None or out.tolist() == nodes
+    assert nodes is None or cells.reserved[0].tolist() == nodes
 
 
 @given(
-    changes=st.lists(
-        st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(-3, 3), st.booleans()),
-        max_size=12,
-    ),
-    now=st.integers(0, 20),
+    held=st.lists(st.tuples(st.integers(1, 20), NODES), max_size=5),
+    planned=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20), NODES), max_size=5),
+    free=NODES,
 )
-def test_changes_add_up(changes, now) -> None:
-    """The profile of each time is the sum of the changes that contain it."""
-    t, f, n = np.zeros(64, dtype=np.int64), np.zeros((64, 2), dtype=np.int64), 1
-    expected = np.zeros((60, 2), dtype=np.int64)
-    for start, length, delta, forever in changes:
-        end = NEVER if forever else start + length
-        nodes = np.array([delta, 1], dtype=np.int64)
-        n = cells.change(t, f, n, start, end, nodes, 1)
-        expected[start : min(end, 60)] += nodes
-    n = counts.forget(t, f, n, now)
-    assert t[0] == now and (np.diff(t[:n]) > 0).all()
-    for time in range(now, 60):
-        step = np.searchsorted(t[:n], time, side="right") - 1
-        assert f[step].tolist() == expected[time].tolist()
+def test_a_profile_is_the_sum_of_its_events(held, planned, free) -> None:
+    cells = three_cells([0, 1, 2], [], len(held) + len(planned))
+    cells.f[0] = free
+    expected = np.tile(np.array(free), (50, 1))
+    n_events = 0
+    for a, (end, nodes) in enumerate(held):
+        cells.reserved[a] = nodes
+        n_events = cell_plan.add_event(cells, n_events, end, a, 1)
+        expected[end:] += nodes
+    for a, (start, length, nodes) in enumerate(planned, len(held)):
+        cells.reserved[a] = nodes
+        n_events = cell_plan.add_event(cells, n_events, start, a, -1)
+        n_events = cell_plan.add_event(cells, n_events, start + length, a, 1)
+        expected[start : start + length] -= nodes
+    n = cell_plan.profile(cells, 0, n_events, 0)
+    assert cells.t[0] == 0 and (np.diff(cells.t[:n]) > 0).all()
+    for time in range(50):
+        step = np.searchsorted(cells.t[:n], time, side="right") - 1
+        assert cells.f[step].tolist() == expected[time].tolist()
+
+
+def three_cells(order, windows, n_attempts=1):
+    """Return tables of three nodes, each of which is a cell, with windows that bind."""
+    parts = [f"r{i}:{c}:begin={b}:length={e - b}" for i, (c, b, e) in enumerate(windows)]
+    text = "+".join(parts) or "none:0:begin=0:length=1"
+    site = SiteWindows(text, whole_machine(3))
+    site.who_of(Traits())
+    parameters = tables.Numbers(n_nodes=3, max_wakes=site.max_wakes)
+    room = tables.room_for(
+        zeros(tables.Job, n_attempts), zeros(tables.Profile, 1), parameters, 0, whole_machine(3),
+        tables.no_links(), tables.no_limits(), tables.no_tree(), arrays_of([], 3), False,
+    )  # fmt: skip
+    table = site.table(room)
+    cells = table._replace(
+        n_cells=np.array([3]), cell_of=np.arange(3), order=np.array([[*order, 0, 0, 0]]),
+        n_order=np.array([len(order)]), reserved=np.zeros((len(table.wall), 3), dtype=np.int64),
+        f=np.zeros((len(table.t), 3), dtype=np.int64), ordered=np.zeros(6, dtype=np.int64),
+        out=np.zeros(6, dtype=np.int64), closed=np.zeros((1, len(table.begin), 3), dtype=np.bool_),
+    )  # fmt: skip
+    for r, (cell, begin, end) in enumerate(windows):
+        s = r * cell_plan.AHEAD
+        cells.slot_begin[s], cells.slot_end[s], cells.binding[0, s] = begin, end, begin + 1
+        cells.closed[0, r, cell] = True
+    return cells

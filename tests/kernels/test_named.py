@@ -13,11 +13,11 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import blocks
-from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.queue_order import fcfs
 from tests.oracles.named import Plan
 from tests.support.amount import few
+from tests.support.named_plan import NamedPlan
 
 
 def attempt(serial: int, size: int, duration: int) -> Attempt:

@@ -22,7 +22,6 @@ from rebat.policies.composition import Scheduler
 from rebat.policies.placement.choosers import lowest
 from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
-from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
 from rebat.results.compare.schedules import compare
 from rebat.results.files.batsim_files import JobsFile, read_jobs
@@ -31,6 +30,7 @@ from rebat.workloads.batsim_json import read_workload
 from tests.oracles.named import ConservativeBf, EasyBf, Plan
 from tests.support.amount import few
 from tests.support.asked import simulate
+from tests.support.named_plan import NamedPlan
 from tests.support.recordings import beside
 from tests.support.scenarios import check_run, failures, flows, machine, workloads
 

@@ -4,25 +4,17 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
-from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
-from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.models.failures.events import MachineEvent
-from rebat.policies.partitions import Partition, partitions_on, read_partitions
-from rebat.policies.planning.cells import CellPlan
-from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.partitions import partitions_on, read_partitions
 from rebat.policies.presets import preset
-from rebat.policies.queue_order import fcfs
 from rebat.runs.single import RunResult
 from tests.support.amount import few
 from tests.support.asked import simulate
@@ -201,94 +193,6 @@ def test_jobs_run_once_and_in_their_partition_under_random_failures() -> None:
             if row.cause.value in ("completed", "rejected")
         ]
         assert sorted(ended) == sorted(queue), (seed, policy)
-
-
-@pytest.mark.sampled
-def test_a_plan_of_one_cell_is_a_plan_that_counts_nodes() -> None:
-    """All operations on both plans, in random order, give the same starts."""
-    for seed in range(few(400)):
-        rng = random.Random(seed)
-        plans = Both(6)
-        for _ in range(40):
-            plans.step(rng)
-            assert plans.starts(), seed
-
-
-class Both:
-    """A `CellPlan` with one cell and a `CountedPlan`, on which the same changes are made."""
-
-    def __init__(self, n_nodes: int) -> None:
-        partition = Partition("a", NodeSet.parse(f"0-{n_nodes - 1}"))
-        self.free, self.down = set(range(n_nodes)), set[int]()
-        mask = np.zeros(n_nodes, dtype=bool)
-        self.machine: Any = SimpleNamespace(n_nodes=n_nodes, free=mask)
-        self.plans = [
-            CellPlan(self.machine, [(partition, partition.nodes)], lambda attempt: partition),
-            CountedPlan(n_nodes),
-        ]
-        self.queues = [SortedQueue(fcfs), SortedQueue(fcfs)]
-        self.running: list[Running] = []
-        self.now_us, self.serial = 0, 0
-
-    def step(self, rng: random.Random) -> None:
-        self.now_us += rng.choice([0, 1, 3, 10])
-        for plan in self.plans:
-            plan.advance(self.now_us)
-        due = [queue.due(self.now_us) for queue in self.queues]
-        assert [at for at, _ in due[0]] == [at for at, _ in due[1]]
-        begun = []
-        for _, attempt in due[1]:
-            nodes = sorted(self.free - self.down)[: attempt.n_nodes]
-            if len(nodes) == attempt.n_nodes:
-                self.free -= set(nodes)
-                begun.append(Running(attempt, self.now_us, NodeSet.of(nodes)))
-        as_planned = [queue.book(begun) for queue in self.queues]
-        for plan in self.plans:
-            for running in begun:
-                end_us = running.start_us + running.attempt.walltime_us
-                (plan.started if as_planned[0] else plan.held)(running, end_us)
-        self.running += begun
-        self.change(rng)
-        which = rng.choice(["rebuild", "easy", "greedy"]) if not all(as_planned) else "any"
-        for plan, queue in zip(self.plans, self.queues, strict=True):
-            if which in ("easy", "greedy"):
-                plan.backfill(queue, int(which == "easy"))
-            else:
-                plan.rebuild(queue)
-
-    def change(self, rng: random.Random) -> None:
-        kind = rng.choice(["arrival", "arrival", "end", "failure", "repair"])
-        if kind == "arrival":
-            self.serial += 1
-            size, wall = rng.randint(1, 6), rng.choice([2, 5, 20])
-            attempt = Attempt(
-                f"w0!{self.serial}", f"w0!{self.serial}", self.serial, self.serial, 0, size, wall,
-                self.now_us, self.now_us,
-            )  # fmt: skip
-            for queue in self.queues:
-                queue.add(attempt)
-        elif kind == "end" and self.running:
-            left = self.running.pop(rng.randrange(len(self.running)))
-            self.free |= set(left.nodes)
-            for plan in self.plans:
-                plan.ended(left)
-        elif kind == "failure" and len(self.down) < 6:
-            node = rng.choice(sorted(set(range(6)) - self.down))
-            self.down.add(node)
-            for plan in self.plans:
-                plan.failed([node], self.holders(node))
-        elif kind == "repair" and self.down:
-            node = rng.choice(sorted(self.down))
-            self.down.discard(node)
-            for plan in self.plans:
-                plan.rejuvenated([node], self.holders(node))
-
-    def holders(self, node: int) -> list[str]:
-        return [running.attempt.id for running in self.running if node in running.nodes]
-
-    def starts(self) -> bool:
-        ours, expected = (queue.start[: len(queue)].tolist() for queue in self.queues)
-        return ours == expected
 
 
 # ---- the notation

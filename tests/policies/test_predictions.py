@@ -19,13 +19,13 @@ from rebat.policies.composition import Scheduler
 from rebat.policies.placement.choosers import lowest
 from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
-from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.predictions import STEPS_US, later_end_us, prediction
 from rebat.policies.presets import identity, preset
 from rebat.runs.single import RunResult
 from tests.support.amount import few
 from tests.support.asked import simulate
 from tests.support.both_ways import Case
+from tests.support.named_plan import NamedPlan
 from tests.support.scenarios import Custom, fails, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")

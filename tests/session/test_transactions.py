@@ -28,9 +28,9 @@ from rebat.core.units import to_us
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
 from rebat.policies.planning.list_scheduling import ListScheduling
-from rebat.policies.planning.named import NamedPlan
 from rebat.policies.presets import preset
 from tests.support.flexible import flexible, malleable, moldable
+from tests.support.named_plan import NamedPlan
 from tests.support.scenarios import Custom, check_run, fails, machine
 from tests.support.scenarios import simulate as simulate_custom
 

@@ -38,15 +38,12 @@ from rebat.policies.partitions import (
     Partition,
     differ,
     groups_of_partitions,
-    merged_order,
     nodes_of_all,
     open_to,
     partitions_on,
     shares_of,
     weighted,
 )
-from rebat.policies.planning.cells import CellPlan
-from rebat.policies.planning.reserved import with_reservations
 
 
 class Part(msgspec.Struct):
@@ -148,28 +145,9 @@ class Parts:
         context = msgspec.structs.replace(
             context, order=weighted(context.order, self.partitions, of)
         )
-        numbered = [(row, part.numbered(row.nodes)) for row in rows]
-        if differ(rows):
-            context = self._shared(numbered, of, context)
-        if context.windows and self._plans:
-            context = with_reservations(context, context.windows, numbered, of, part.numbered)
-        return Part(part, context, planned)
-
-    def _shared(
-        self,
-        numbered: list[tuple[Partition, NodeSet]],
-        of: Callable[[Attempt], Partition],
-        context: Context,
-    ) -> Context:
-        """Return the context of a group of partitions that share nodes."""
-        rows = [row for row, _ in numbered]
-        if self._plans:
+        if self._plans and differ(rows):
             check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
-        placement = msgspec.structs.replace(
-            context.placement, fused=lambda machine: CellPlan(machine, numbered, of)
-        )
-        order = merged_order(context.order_named, rows, self.partitions, of)
-        return msgspec.structs.replace(context, placement=placement, order=order)
+        return Part(part, context, planned)
 
     def partition_of(self, view: View, job_id: str) -> Partition:
         """Return the partition in which a job runs."""

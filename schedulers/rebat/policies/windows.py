@@ -215,12 +215,6 @@ class Windows:
         )
         return sorted(windows, key=lambda window: window.begin_us)
 
-    def alike(self, windows: Iterable[Window], attempts: Iterable[Attempt]) -> bool:
-        """Return whether the same windows are closed to all attempts."""
-        if any(window.users or window.accounts for window in windows):
-            return False
-        return not any(self._traits(attempt).reservation for attempt in attempts)
-
     def preferred(self, windows: Sequence[Window], attempt: Attempt) -> list[Window]:
         """Return the windows that are open to a job now. It prefers their nodes."""
         assert self._view is not None

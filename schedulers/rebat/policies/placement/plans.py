@@ -15,7 +15,6 @@ from rebat.policies.placement.choosers import Chooser, OwnChooser, lowest
 from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.named import NamedPlan
 from rebat.policies.planning.queue import AvailabilityPlan
 from rebat.policies.variants import Options
 
@@ -79,7 +78,7 @@ class NamedOptions(PlacementOptions, frozen=True, tag="named"):
     """Plan particular nodes: the lowest-numbered nodes that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes), alike=True)
+        return Placement(lowest, alike=True)
 
 
 class CustomOptions(PlacementOptions, frozen=True):

@@ -64,7 +64,7 @@ class FlexibleScheduling(ListScheduling):
         as_planned = self._book(view, plan, changes) and not self._started_larger
         self._started_larger = False
         plan.advance(view.now_us)
-        upkeep = max(self._take_in(view, plan, changes), self._renew(plan, view.now_us))
+        upkeep = max(self._take_in(view, plan, changes), self._sort(plan, view.now_us))
         self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, len(self._queue))
         rejected = list(self._enter(view, plan, changes))
         return [*rejected, *self._allocate(view)]

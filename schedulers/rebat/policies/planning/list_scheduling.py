@@ -27,7 +27,6 @@ from rebat.policies.planning.predictions import (
     prediction,
 )
 from rebat.policies.planning.queue import AvailabilityPlan, SortedQueue
-from rebat.policies.planning.reserved import ReservedPlan
 from rebat.policies.queue_order import QueueOrder, fcfs
 from rebat.policies.variants import choice, text
 
@@ -130,7 +129,7 @@ class ListScheduling(Planning):
         plan = self._opened(view)
         as_planned = self._book(view, plan, changes)
         plan.advance(view.now_us)
-        upkeep = max(self._take_in(view, plan, changes), self._renew(plan, view.now_us))
+        upkeep = max(self._take_in(view, plan, changes), self._sort(plan, view.now_us))
         first = len(self._queue)
         rejected: list[Proposal] = []
         if changes.arrived or changes.resubmitted:
@@ -166,10 +165,9 @@ class ListScheduling(Planning):
             begin(running, self._end_us(view, running))
         return as_planned
 
-    def _renew(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
-        """Sort the queue, and read new reservations. Return the update that the plan needs."""
-        renewed = isinstance(plan, ReservedPlan) and plan.renewed()
-        if not (self._queue.sort(now_us) or renewed):
+    def _sort(self, plan: AvailabilityPlan, now_us: int) -> Upkeep:
+        """Sort the queue. Return the update that the plan needs."""
+        if not self._queue.sort(now_us):
             return Upkeep.APPEND
         plan.clear()
         return Upkeep.REBUILD
@@ -234,11 +232,9 @@ class ListScheduling(Planning):
 
         Return the update that the plan needs.
         """
-        upkeep, queue, plan = Upkeep.APPEND, self._queue, self._plan
+        upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             reason = SizeLimit(view.n_nodes).exceeded(attempt.n_nodes)
-            if not reason and isinstance(plan, ReservedPlan):
-                reason = plan.never(attempt)
             if reason:
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt, self._length_us(view, attempt)) < len(queue) - 1:
