@@ -118,10 +118,6 @@ def compiled_outcome(
         reason = IN_PYTHON
     if not reason:
         assert isinstance(preset, Preset)
-        if cores_per_node > 1 and preset.point.parted:
-            reason = "partitions of nodes with several cores"
-    if not reason:
-        assert isinstance(preset, Preset)
         pays = len(workload.jobs) >= PAYS or how == "compiled" or ready(preset.point)
         try:
             return simulate(

@@ -251,7 +251,7 @@ def simulate(
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
     try:
-        machine = machine_of(point, n_nodes)
+        machine = machine_of(point, n_nodes, cores_per_node)
         windows = SiteWindows(point.common.reservations, machine, cores_per_node)
         places = partitions_of(machine, workload)[jobs.order] if machine.partitions else None
     except InputError as error:
