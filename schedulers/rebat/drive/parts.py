@@ -52,7 +52,7 @@ class LoopMachine(NamedTuple):
     table, rows : arrays of Part and Partition
         See `rebat.state.tables`.
     home : int32 array, shape (n_nodes,)
-        The row of ``table`` of each node.
+        The row of ``table`` of each node, or -1 if the node does not exist.
     members : bool array, shape (partitions, n_nodes)
         The nodes of each partition.
     shared : bool array
@@ -198,10 +198,10 @@ def machine_of(
             row["counted_with"] = first + i if differs else first
             row["rank"] = places_in_queue(group)[i] if differs else 0
     original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
-    home = np.zeros(len(original), dtype=np.int32)
+    home = np.full(len(original), -1, dtype=np.int32)
     for p, nodes in enumerate(sets):
         first, end = table[p]["first_node"], table[p]["end_node"]
-        original[first:end], home[first:] = nodes.ids, p
+        original[first:end], home[first:end] = nodes.ids, p
     if in_place:
         table["first_node"], table["end_node"] = 0, n_nodes
         original, home = np.arange(n_nodes), np.zeros(n_nodes, dtype=np.int32)

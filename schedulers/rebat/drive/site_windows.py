@@ -15,7 +15,7 @@ from rebat.core.table import distinct
 from rebat.core.traits import Traits
 from rebat.drive.growing import larger
 from rebat.drive.parts import LoopMachine
-from rebat.kernels.cell_plan import AHEAD, CellTable, divide
+from rebat.kernels.cell_plan import AHEAD, CellTable, divide, hold
 from rebat.policies.queue_order import planned_us
 from rebat.policies.windows import Reservation, read_reservations, why_never
 from rebat.rules.windows import note
@@ -23,7 +23,9 @@ from rebat.state import tables
 
 Ints = npt.NDArray[np.int64]
 
-PER_ATTEMPT = "wall", "who", "partition", "place", "reserved"
+PER_ATTEMPT = (
+    "wall", "who", "partition", "place", "reserved", "until", "nodes_at", "n_nodes_at",
+)  # fmt: skip
 """The arrays with a row for each attempt."""
 
 
@@ -85,11 +87,10 @@ class SiteWindows:
         self._rows[self._n_stated :] = rows
         new = self.table(room)
         if cells is not None and new is not None:
-            for name in (*PER_ATTEMPT, "binding"):
+            for name in ("reserved", "binding"):
                 old = getattr(cells, name)
                 getattr(new, name)[tuple(map(slice, old.shape))] = old
-            for p, part in enumerate(self._machine.table):
-                divide(new, p, part["first_node"], part["end_node"])
+            self._divide(new, room)
         return new
 
     def table(self, room: tables.Room) -> CellTable | None:
@@ -134,11 +135,18 @@ class SiteWindows:
             order=ints(len(group), n_cells),
             n_order=ints(len(group)),
             closed=np.zeros((n_parts, len(rows), n_cells), dtype=np.bool_),
+            n_nodes=ints(n_parts, n_cells),
+            nodes_before=ints(n_cells, n_nodes + 1),
             wall=ints(0),
             who=ints(0),
             partition=ints(0),
-            place=ints(0),
             reserved=ints(0, n_cells),
+            holders=ints(n_parts, 0),
+            n_holders=ints(n_parts),
+            place=ints(0),
+            until=ints(0),
+            nodes_at=ints(0),
+            n_nodes_at=ints(0),
             queued=ints(0),
             t=ints(0),
             f=ints(0, n_cells),
@@ -150,12 +158,19 @@ class SiteWindows:
             out=ints(n_cells),
             codes=ints(2 * (n_cells + len(group))),
         )
-        for p, part in enumerate(machine.table):
-            divide(cells, p, part["first_node"], part["end_node"])
         whole = self.extend(cells, room)
-        for a in range(room.state.n.n_attempts):
+        for a, row in enumerate(room.state.attempts[: room.state.n.n_attempts]):
             note(room.state, whole, a)
+            if row.held_until >= 0:
+                p, at = room.state.jobs[row.job].part, (row.nodes_at, row.n_nodes_at)
+                hold(whole, p, a, *at, room.state.nodes, row.held_until)
+        self._divide(whole, room)
         return whole
+
+    def _divide(self, cells: CellTable | None, room: tables.Room) -> None:
+        """Divide the nodes of all groups into cells."""
+        for p, part in enumerate(self._machine.table):
+            divide(cells, p, part["first_node"], part["end_node"], room.state.nodes)
 
     def extend(self, cells: CellTable | None, room: tables.Room) -> CellTable | None:
         """Return tables that are large enough for the tables of a simulation."""
@@ -167,7 +182,10 @@ class SiteWindows:
         n_attempts, n_queued = len(room.state.attempts), room.queue.shape[1]
         if n_attempts > len(cells.wall):
             new |= {name: larger(getattr(cells, name), n_attempts, 0) for name in PER_ATTEMPT}
-        events = min(len(cells.cell_of), n_attempts) + 2 * cells.slot_end.shape[0] + 2 * n_queued
+        n_holders = min(len(cells.cell_of), n_attempts)
+        if n_holders > cells.holders.shape[1]:
+            new["holders"] = larger(cells.holders, n_holders, 1)
+        events = n_holders + 2 * cells.slot_end.shape[0] + 2 * n_queued
         if n_queued > len(cells.queued) or events > len(cells.times):
             new["queued"] = larger(cells.queued, n_queued, 0)
             names = ("times", "rows", "signs")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from rebat.kernels.blocks import nodes_of
 from rebat.kernels.counts import NEVER, any_before
 from rebat.kernels.jit import inner, loop
-from rebat.kernels.pool import FREE, extend
+from rebat.kernels.pool import BLOCK, FREE, extend
 
 AHEAD = 8
 """Number of future windows of a repeated reservation that a plan considers."""
@@ -58,10 +58,16 @@ class CellTable(NamedTuple):
         The group and the cell of each node, the number of cells of each group, the cells of each
         partition in the order in which jobs use them, their number, and the cells in each
         reservation (bool, p, r, c).
-    wall, who, partition, place : arrays, shape (k,)
-        Walltime, kind of owner and partition of each attempt, and its place among the holders.
+    n_nodes, nodes_before : arrays, shapes (p, c) and (c, n + 1)
+        The number of nodes of each cell, in total and before each node.
+    wall, who, partition : arrays, shape (k,)
+        Walltime, kind of owner and partition of each attempt.
     reserved : array, shape (k, c)
         The nodes of each cell that an attempt will use, or holds.
+    holders, n_holders : arrays, shapes (p, k) and (p,)
+        The attempts that hold nodes of each group, and their number.
+    place, until, nodes_at, n_nodes_at : arrays, shape (k,)
+        Of holders: place in ``holders``, planned end, and the intervals of their nodes.
     queued : array
         The attempts of a queue, in its order.
     t, f : arrays
@@ -94,11 +100,18 @@ class CellTable(NamedTuple):
     order: Any
     n_order: Any
     closed: Any
+    n_nodes: Any
+    nodes_before: Any
     wall: Any
     who: Any
     partition: Any
-    place: Any
     reserved: Any
+    holders: Any
+    n_holders: Any
+    place: Any
+    until: Any
+    nodes_at: Any
+    n_nodes_at: Any
     queued: Any
     t: Any
     f: Any
@@ -241,8 +254,11 @@ def in_cells(cells: Any, p: int) -> bool:
 
 
 @loop
-def divide(cells: Any, p: int, first: int, end: int) -> None:
-    """Divide the nodes of a group into cells, and sort the cells of each partition."""
+def divide(cells: Any, p: int, first: int, end: int, nodes: Any) -> None:
+    """Divide the nodes of a group into cells, and sort the cells of each partition.
+
+    ``nodes`` contains the intervals of the nodes of attempts.
+    """
     n, cell_of, codes = 1, cells.cell_of, cells.codes
     n_q, n_r = cells.group.shape[0], cells.begin.shape[0]
     for node in range(first, end):
@@ -291,6 +307,20 @@ def divide(cells: Any, p: int, first: int, end: int) -> None:
                 cells.order[q, k] = ahead[i]
                 k += 1
         cells.n_order[q] = k
+    count_nodes(cells, p, first, end)
+    for i in range(cells.n_holders[p]):
+        count_held(cells, cells.holders[p, i], p, nodes)
+
+
+@inner
+def count_nodes(cells: Any, p: int, first: int, end: int) -> None:
+    """Count the nodes of each cell of a group, in total and before each node."""
+    for c in range(cells.nodes_before.shape[0]):
+        before, cells.n_nodes[p, c] = cells.nodes_before[c], 0
+        for node in range(first, end):
+            inside = cells.cell_of[node] == c
+            before[node + 1] = before[node] + inside
+            cells.n_nodes[p, c] += inside and cells.home[node] == p
 
 
 @inner
@@ -318,31 +348,58 @@ def contains(cells: Any, x: int, node: int) -> int:
 
 
 @loop
-def count_held(cells: Any, p: int, owner: Any, down: Any, first: int, end: int) -> int:
-    """Count the usable nodes of each cell: those that are free, and those that attempts hold.
-
-    The former are the first row of ``f``, the latter rows of ``reserved``. Write the holders into
-    ``rows``, and return their number.
-    """
-    k, n, free = 0, cells.n_cells[p], cells.f
-    for c in range(n):
-        free[0, c] = 0
-    for node in range(first, end):
-        if down[node] or cells.home[node] != p:
-            continue
-        c = cells.cell_of[node]
-        if owner[node] == FREE:
-            free[0, c] += 1
-            continue
-        a = owner[node] - 1
+def hold(cells: Any, p: int, a: int, first: int, k: int, nodes: Any, until: int) -> None:
+    """Note the nodes of an attempt, as ``k`` intervals, and its planned end."""
+    i = cells.n_holders[p]
+    if is_holder(cells, p, a):
         i = cells.place[a]
-        if i >= k or cells.rows[i] != a:
-            cells.rows[k], cells.place[a] = a, k
-            for b in range(n):
-                cells.reserved[a, b] = 0
-            k += 1
-        cells.reserved[a, c] += 1
-    return k
+    else:
+        cells.n_holders[p] += 1
+    cells.holders[p, i], cells.place[a] = a, i
+    cells.nodes_at[a], cells.n_nodes_at[a], cells.until[a] = first, k, until
+    count_held(cells, a, p, nodes)
+
+
+@inner
+def is_holder(cells: Any, p: int, a: int) -> bool:
+    """Return whether an attempt is a holder."""
+    i = cells.place[a]
+    return bool(i < cells.n_holders[p] and cells.holders[p, i] == a)
+
+
+@loop
+def let_go(cells: Any, p: int, a: int) -> None:
+    """Note that an attempt holds no nodes."""
+    if is_holder(cells, p, a):
+        cells.n_holders[p] -= 1
+        other, i = cells.holders[p, cells.n_holders[p]], cells.place[a]
+        cells.holders[p, i], cells.place[other] = other, i
+
+
+@inner
+def count_held(cells: Any, a: int, p: int, nodes: Any) -> None:
+    """Count the nodes of each cell that a holder has, including nodes that are down."""
+    for c in range(cells.n_cells[p]):
+        k, before = 0, cells.nodes_before[c]
+        for i in range(cells.nodes_at[a], cells.nodes_at[a] + cells.n_nodes_at[a]):
+            k += before[nodes[i, 1] + 1] - before[nodes[i, 0]]
+        cells.reserved[a, c] = k
+
+
+@inner
+def take_down(cells: Any, p: int, owner: Any, down: Any, down_in: Any, sign: int) -> None:
+    """Take each node that is down from the free nodes, or from those of its holder (sign -1).
+
+    If the sign is 1, give it back to its holder.
+    """
+    for b in range(down_in.shape[0]):
+        for node in range(b * BLOCK, min((b + 1) * BLOCK, owner.shape[0]) if down_in[b] else 0):
+            if not down[node] or cells.home[node] != p:
+                continue
+            if owner[node] == FREE:
+                cells.f[0, cells.cell_of[node]] -= sign < 0
+            else:
+                cells.reserved[owner[node] - 1, cells.cell_of[node]] += sign
 
 
 @inner
@@ -586,32 +643,40 @@ def free_at_first(cells: Any, q: int) -> int:
 
 @loop
 def plan(
-    cells: Any, p: int, size: Any, duration: Any, start: Any, before: int, n: int, upkeep: int,
-    late: int, depth: int, first: bool, n_holders: int, now: int,
+    cells: Any, p: int, owner: Any, down: Any, down_in: Any, size: Any, duration: Any, start: Any,
+    before: int, n: int, upkeep: int, late: int, depth: int, first: bool, now: int,
 ) -> None:  # fmt: skip
     """Plan the first ``n`` attempts of a queue.
 
     Parameters
     ----------
+    owner, down, down_in : arrays
+        See `rebat.kernels.pool`.
     before : int
         Number of attempts that were in the queue at the last plan.
     upkeep, depth, first
         See `rebat.rules.plan` and `place`.
     late : int
         Planned starts before this time are not valid.
-    n_holders : int
-        Number of attempts that hold nodes (see `count_held`). Their planned ends are in ``times``.
     """
-    for i in range(n_holders):
-        cells.signs[i] = 1
-    e, kept = add_windows(cells, p, n_holders, now), 0
+    kept = 0
     if depth < 0 and upkeep != REBUILD and not any_before(start, before, late):
         kept = before
+    for c in range(cells.n_cells[p]):
+        cells.f[0, c] = cells.n_nodes[p, c]
+        for i in range(cells.n_holders[p]):
+            cells.f[0, c] -= cells.reserved[cells.holders[p, i], c]
+    take_down(cells, p, owner, down, down_in, -1)
+    e = add_windows(cells, p, 0, now)
+    for i in range(cells.n_holders[p]):
+        a = cells.holders[p, i]
+        e = add_event(cells, e, cells.until[a], a, 1)
     for at in range(kept):
         if start[at] < NEVER:
             e = add_event(cells, e, start[at], cells.queued[at], -1)
             e = add_event(cells, e, start[at] + duration[at], cells.queued[at], 1)
     steps = profile(cells, p, e, now)
+    take_down(cells, p, owner, down, down_in, 1)
     if depth >= 0 or upkeep == REBUILD:
         place(cells, p, steps, size, duration, start, 0, n, depth, first, now)
         return
@@ -629,7 +694,7 @@ def plan(
 
 @loop
 def choose(
-    cells: Any, p: int, a: int, owner: Any, down: Any, first: int, end: int, out: Any
+    cells: Any, p: int, a: int, owner: Any, down: Any, free: Any, first: int, end: int, out: Any
 ) -> int:
     """Write the lowest free nodes of the cells of an attempt as intervals, and count them.
 
@@ -639,16 +704,18 @@ def choose(
     for c in range(cells.n_cells[p]):
         wanted[c] = cells.reserved[a, c]
         left += wanted[c]
-    for node in range(first, end):
-        if left == 0:
-            break
-        c = cells.cell_of[node]
-        if cells.home[node] != p or not wanted[c]:
+    node = first
+    while node < end and left > 0:
+        if node % BLOCK == 0 and free[node // BLOCK] == 0:
+            node += BLOCK
             continue
-        if owner[node] == FREE and not down[node]:
+        c = cells.cell_of[node]
+        is_free = owner[node] == FREE and not down[node]
+        if is_free and cells.home[node] == p and wanted[c]:
             k = extend(out, k, node, node)
             wanted[c] -= 1
             left -= 1
+        node += 1
     return k if left == 0 else -1
 
 

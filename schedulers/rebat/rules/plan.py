@@ -155,6 +155,8 @@ def plan(
             if jobs[attempts[a].job].part != p:
                 continue
             held, attempts[a].held_until = attempts[a].held_until, -1
+            if cells is not None:
+                cell_plan.let_go(cells, p, a)
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 slices.give_nodes(table, nodes[first : first + k], now, held)
@@ -176,6 +178,8 @@ def plan(
             first, k = attempts[a].nodes_at, attempts[a].n_nodes_at
             attempts[a].planned_at, attempts[a].n_planned_at = first, k
             attempts[a].held_size = attempts[a].size_of_hold
+            if cells is not None:
+                cell_plan.hold(cells, p, a, first, k, nodes, until)
             if table is not None:
                 named.clear(table)
                 slices.take_nodes(table, nodes[first : first + k], now, until)
@@ -277,7 +281,7 @@ def plan(
         if table is not None:
             named.clear(table)
     if cells is not None and cell_plan.release_windows(cells, p):
-        cell_plan.divide(cells, p, part.first_node, part.end_node)
+        cell_plan.divide(cells, p, part.first_node, part.end_node, nodes)
         upkeep = codes.REBUILD
         if table is not None:
             named.clear(table)
@@ -351,6 +355,8 @@ def plan(
             named.clear(table)
         for i in range(n_late):
             a, until = overdue[i, 0], overdue[i, 1]
+            if cells is not None:
+                cells.until[a] = until
             if table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 slices.take_nodes(table, nodes[first : first + k], now, until)
@@ -410,7 +416,7 @@ def plan(
         chosen = nodes[n.n_nodes_used :]
         while cell_plan.bind(cells, table, p, not in_cells, size, start, n_queue, now, chosen):
             in_cells = True
-            cell_plan.divide(cells, p, part.first_node, part.end_node)
+            cell_plan.divide(cells, p, part.first_node, part.end_node, nodes)
             if table is not None:
                 named.clear(table)
             plan_in_cells(
@@ -430,7 +436,7 @@ def plan(
         k = -1
         if cells is not None and in_cells:
             k = cell_plan.choose(
-                cells, p, a, owner, down, part.first_node, part.end_node, nodes[first:]
+                cells, p, a, owner, down, free, part.first_node, part.end_node, nodes[first:]
             )
         elif table is not None and not fifo:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
@@ -449,6 +455,8 @@ def plan(
         attempts[a].held_until, attempts[a].held_size = until, n_wanted
         attempts[a].held_key = n.key
         n_holds = push(holds, n_holds, until, n.key, a)
+        if cells is not None:
+            cell_plan.hold(cells, p, a, first, k, nodes, until)
         if table is None:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
     if table is not None and (n.is_exceeded or in_cells):  # it did not plan what has started

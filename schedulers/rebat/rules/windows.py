@@ -108,13 +108,8 @@ def plan_in_cells(
     n_queue: int, upkeep: int, late: int, now: int,
 ) -> None:  # fmt: skip
     """Plan a group in cells (see `rebat.kernels.cell_plan.plan`)."""
-    n, attempts, part = state.n, state.attempts, state.parts[p]
-    n_holders = cell_plan.count_held(
-        cells, p, state.owner, state.down, part.first_node, part.end_node
-    )
-    for i in range(n_holders):
-        cells.times[i] = attempts[cells.rows[i]].held_until
+    n = state.n
     cell_plan.plan(
-        cells, p, size, duration, start, before, n_queue, upkeep, late, n.depth,
-        n.first_only != 0, n_holders, now,
+        cells, p, state.owner, state.down, state.down_in, size, duration, start, before, n_queue,
+        upkeep, late, n.depth, n.first_only != 0, now,
     )  # fmt: skip

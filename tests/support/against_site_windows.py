@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random runs must have the schedules of the slow oracle in ``tests/oracles/site_windows.py``.
+
+``python -m tests.support.against_site_windows 3000 0`` compares 3,000 runs.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from typing import Any
+
+from rebat.core.attempts import Cause
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.presets import preset
+from rebat.runs.single import RunResult, simulate
+from tests.oracles import site_windows
+
+Row = tuple[str, int, int, tuple[int, ...]]
+ORDERS = ("fcfs", "fcfs", "fcfs", "shortest", "largest", "smallest")
+
+
+def span(rng: random.Random, n_nodes: int) -> str:
+    """Return consecutive nodes."""
+    first = rng.randrange(n_nodes)
+    return f"{first}-{rng.randrange(first, n_nodes)}"
+
+
+def reservations(rng: random.Random, n_nodes: int) -> str:
+    """Return reservations, of which half are repeated. All repeat within a minute."""
+    parts = []
+    for name in rng.sample("nmk", rng.choice([1, 1, 2, 2, 3])):
+        length = rng.randint(1, 14)
+        words = [name, span(rng, n_nodes), f"begin={rng.randint(0, 40)}", f"length={length}"]
+        if rng.random() < 0.5:
+            words.append(f"every={rng.choice([e for e in (5, 10, 12, 15, 20, 30) if e > length])}")
+        for kind, names in (("user", "ab"), ("account", "xy")):
+            if rng.random() < 0.3:
+                words += [f"{kind}={owner}" for owner in rng.sample(names, rng.randint(1, 2))]
+        parts.append(":".join(words))
+    return "+".join(parts)
+
+
+def partitions(rng: random.Random, n_nodes: int) -> str:
+    """Return partitions that often share nodes."""
+    parts, with_tiers, with_limits = [], rng.random() < 0.5, rng.random() < 0.5
+    for name in "pqrs"[: rng.randint(2, 4)]:
+        words = [name, "all" if rng.random() < 0.3 else span(rng, n_nodes)]
+        if with_tiers and rng.random() < 0.8:
+            words.append(str(rng.randint(1, 3)))
+        if rng.random() < 0.3:
+            words.append(f"order={rng.choice(ORDERS)}")
+        if with_limits and rng.random() < 0.4:
+            words.append(f"max_nodes={rng.randint(1, n_nodes)}")
+        if with_limits and rng.random() < 0.4:
+            words.append(f"max_time={rng.randint(5, 30)}")
+        parts.append(":".join(words))
+    return "+".join(parts)
+
+
+def jobs(rng: random.Random, n_nodes: int, has_windows: bool, names: str) -> tuple[Job, ...]:
+    """Return jobs whose times often coincide."""
+    last, longest, made = rng.choice([0, 5, 30, 60]), rng.choice([3, 10, 25]), []
+    requests = rng.choice([0.0, 0.1, 0.4]) if has_windows else 0.0
+    named = rng.choice([1.0, 0.8])
+    for number in range(rng.randint(5, 25)):
+        size = rng.randint(1, n_nodes) if rng.random() < 0.4 else rng.randint(1, 2)
+        if rng.random() < 0.02:
+            size = n_nodes + 1
+        run = rng.randint(1, longest)
+        wall = rng.choice([run, run, run + rng.randint(0, 10), max(1, run // 2)])
+        extra: dict[str, Any] = {}
+        if has_windows:
+            extra = {
+                kind: rng.choice(owners)
+                for kind, owners in (("user", "abc"), ("account", "xyz"))
+                if rng.random() < 0.7
+            }
+        if rng.random() < requests:
+            extra["reservation"] = rng.choice("nmko")
+        if names and rng.random() < named:
+            extra[rng.choice(["partition", "queue"])] = rng.choice(names)
+        if names and rng.random() < 0.03:
+            extra.setdefault("queue", "other")
+        submit = to_us(rng.randint(0, last))
+        name = str(rng.randint(0, 99) * 100 + number)  # text and number sort differently
+        made.append(Job(name, size, submit, to_us(wall), f"d{run}", extra))
+    return tuple(made)
+
+
+def failures(rng: random.Random, n_nodes: int) -> list[tuple[int, bool, int]]:
+    """Return failures and repairs of single nodes: time, whether it is a repair, and node."""
+    events = []
+    for node in range(n_nodes):
+        at = rng.randint(1, 40)
+        for _ in range(rng.choice([0, 0, 1, 2, 3])):
+            end = at + rng.choice([1, 3, 10, 25])
+            events += [(at, False, node), (end, True, node)]
+            at = end + rng.randint(1, 25)
+    return sorted(events)
+
+
+class Case:
+    """A workload, failures, and a policy with reservations or partitions, drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.n_nodes = rng.randint(3, 10)
+        self.options = {"order": rng.choice(ORDERS), "depth": rng.choice(["easy", "greedy", "all"])}
+        if self.options["depth"] == "all":
+            self.options["maintenance"] = "rebuild"
+        self.kind = rng.choice(["windows", "partitions", "both"])
+        names = ""
+        if self.kind != "windows":
+            self.options["partitions"] = partitions(rng, self.n_nodes)
+            names = "".join(text[0] for text in self.options["partitions"].split("+"))
+        if self.kind != "partitions":
+            self.options["reservations"] = reservations(rng, self.n_nodes)
+        self.jobs = jobs(rng, self.n_nodes, self.kind != "partitions", names)
+        self.events = [] if rng.random() < 1 / 3 else failures(rng, self.n_nodes)
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy."""
+        family = "easy" if self.options["depth"] == "easy" else "baseline"
+        return f"{family}:{','.join(f'{name}={value}' for name, value in self.options.items())}"
+
+    def oracle(self) -> site_windows.Simulation:
+        """Return the oracle, before its run."""
+        made = []
+        for job in self.jobs:
+            places = tuple(job.extra[name] for name in ("partition", "queue") if name in job.extra)
+            owners = [job.extra.get(name, "") for name in ("user", "account", "reservation")]
+            times = job.submit_us // to_us(1), (job.walltime_us or 0) // to_us(1)
+            length = int(job.profile[1:])
+            made.append(site_windows.Job(job.id, job.n_nodes, *times, length, *owners, places))
+        return site_windows.Simulation(made, self.n_nodes, self.events, self.options)
+
+    def run(self) -> RunResult:
+        """Return the run of rebat."""
+        profiles = {
+            job.profile: {"type": "delay", "delay": int(job.profile[1:])} for job in self.jobs
+        }
+        workload = Workload("random", self.n_nodes, self.jobs, profiles)
+        events = [
+            MachineEvent(to_us(at), available, NodeSet.of([node]))
+            for at, available, node in self.events
+        ]
+        return simulate(
+            workload, preset(self.policy), n_nodes=self.n_nodes, machine_events=events,
+            how="interpreted",
+        )  # fmt: skip
+
+
+def schedule_of(result: RunResult) -> tuple[list[Row], list[str]]:
+    """Return id, start, end and nodes of the attempts that ran, and the ids of rejected jobs."""
+    ran: list[Row] = []
+    rejected = []
+    for row in result.ledger.attempts:
+        name = row.attempt.id.partition("!")[2]
+        if row.cause == Cause.REJECTED:
+            rejected.append(name)
+        else:
+            assert row.start_us % to_us(1) == row.end_us % to_us(1) == 0
+            nodes = tuple(sorted(map(int, row.nodes or ())))
+            ran.append((name, row.start_us // to_us(1), row.end_us // to_us(1), nodes))
+    return ran, sorted(rejected)
+
+
+def play(seed: int) -> str:
+    """Compare a case with the oracle; return what was compared."""
+    case = Case(seed)
+    oracle = case.oracle()
+    oracle.run()
+    ran, rejected = schedule_of(case.run())
+    ours = sorted(oracle.rejected)
+    assert ours == rejected, f"\n  rejected by oracle  {ours}\n  rejected by program {rejected}"
+    by_start = [sorted(rows, key=lambda row: (row[1], row)) for rows in (oracle.rows, ran)]
+    for mine, other in zip(*by_start, strict=False):
+        assert mine == other, f"\n  oracle  {mine}\n  program {other}"
+    assert len(oracle.rows) == len(ran), (len(oracle.rows), len(ran))
+    binds = "reservations" in oracle.seen
+    hits = " + failures" if "failures" in oracle.seen else ""
+    return f"{case.kind}{' that bind' if binds else ''}{hits}"
+
+
+def main(count: int, first: int = 0) -> None:
+    """Compare this number of cases; stop at the first that differs."""
+    kinds: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        try:
+            kinds[play(seed)] += 1
+        except BaseException:
+            print(f"case {seed}: {Case(seed).policy}")
+            raise
+    print(f"{count} cases: {dict(sorted(kinds.items()))}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
