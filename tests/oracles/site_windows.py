@@ -56,19 +56,19 @@ class Window:
             begin += self.every
         return found
 
+    def holds(self, start: int, end: int) -> bool:
+        """Return whether ``[start, end)`` is within one time of the reservation."""
+        return any(b <= start and end <= e for b, e in self.times(start, end))
+
     @property
     def last_end(self) -> int:
         """The time from which the reservation never returns."""
         return NEVER if self.every else self.begin + self.length
 
-    def is_open(self, job: Job) -> bool:
-        """Return whether a job may use the reservation."""
-        if job.requested == self.name:
-            return True
+    def has(self, job: Job) -> bool:
+        """Return whether a job belongs to the users and accounts of the reservation."""
         user, account = job.user in self.users, job.account in self.accounts
-        if self.users and self.accounts:  # Slurm: a job must match both
-            return user and account
-        return user or account
+        return user or account  # program: in Slurm, a job must match both if both are stated
 
 
 @dataclass(eq=False)
@@ -188,9 +188,9 @@ class Simulation:
         times += [event[0] for event in self.events[:1]]
         for window in self.windows if self.queue else []:
             wanted = any(self.request_of(job) is window for job in self.queue)
-            for begin, end in window.times(self.now, self.now + 3 * self.cycle()) or [(0, 0)]:
+            late = max(self.now, window.begin) + 2 * self.cycle()
+            for begin, end in window.times(self.now, late):
                 times += [end, begin] if wanted else [end]
-            times += [window.begin] if wanted else []
         return min(time for time in times if time > self.now)
 
     def cycle(self) -> int:
@@ -223,8 +223,9 @@ class Simulation:
             for partition in self.partitions:
                 if partition.name == name:
                     return partition
-        ranked = sorted(self.partitions, key=lambda partition: -partition.tier)
-        return next((partition for partition in ranked if partition.allows(job)), None)
+        highest = max(partition.tier for partition in self.partitions)
+        first = [p for p in self.partitions if p.tier == highest and p.allows(job)]
+        return first[0] if first else None
 
     def change_nodes(self) -> None:
         """Repair nodes, then let nodes fail; requeue the jobs on them, in their order."""
@@ -248,12 +249,12 @@ class Simulation:
         """Return whether a job may use a node from a start (site-rules: reservations)."""
         wanted = self.request_of(job)
         if wanted and start < wanted.last_end:  # site-rules: only in its time, on its nodes
-            if node not in wanted.nodes or not wanted.times(start, start + 1):
+            if node not in wanted.nodes or not wanted.holds(start, start + job.wall):
                 return False
         return not any(
             node in window.nodes and window.times(start, start + job.wall)
             for window in windows
-            if not window.is_open(job)
+            if not self.is_open(window, job)
         )
 
     def request_of(self, job: Job) -> Window | None:
@@ -267,7 +268,12 @@ class Simulation:
     def fits_in(self, job: Job, window: Window) -> bool:
         """Return whether a job fits into a reservation on an empty machine, now or later."""
         assert job.partition
-        return len(job.partition.nodes & window.nodes) >= job.n
+        in_time = job.wall <= window.length
+        return in_time and len(job.partition.nodes & window.nodes) >= job.n
+
+    def is_open(self, window: Window, job: Job) -> bool:
+        """Return whether a job may use a reservation."""
+        return window is self.request_of(job) or window.has(job)
 
     def ever_fits(self, job: Job) -> bool:
         """Return whether a job fits between repeated reservations or on the other nodes."""
@@ -310,7 +316,7 @@ class Simulation:
         queue = self.ordered(group)
         nodes = frozenset(node for partition in group for node in partition.nodes)
         near = [window for window in self.windows if window.nodes & nodes]
-        binding = {w for w in near if any(self.request_of(job) is w for job in queue)}
+        binding: set[Window] = set()
         while True:
             plan = self.plan(group, queue, binding)
             more = [w for w in near if w not in binding and any(self.binds(w, p) for p in plan)]
@@ -329,7 +335,9 @@ class Simulation:
         assert job.partition
         if not window.nodes & job.partition.nodes:
             return False
-        if window.is_open(job):
+        if self.request_of(job) is window:
+            return True
+        if self.is_open(window, job):
             return place.start == self.now and bool(window.times(self.now, self.now + 1))
         return bool(window.times(place.start, place.end))
 
@@ -393,7 +401,7 @@ class Simulation:
         def key(cell: Cell) -> tuple[bool, int, int]:
             partitions, windows = cell
             # site-rules: jobs prefer the nodes of a reservation that is open to them
-            mine = any(w.is_open(job) and w.times(start, start + 1) for w in windows)
+            mine = any(self.is_open(w, job) and w.times(start, start + 1) for w in windows)
             return not mine, len(partitions) + len(windows), min(cells[cell])
 
         return sorted(cells, key=key)

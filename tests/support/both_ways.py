@@ -177,7 +177,8 @@ class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
     Jobs depend on each other if ``depends`` is set (default: for a third of the seeds). If
-    ``limited`` is set, some policies have limits, reservations, or an order by usage or at random.
+    ``limited`` is set, some policies have limits, reservations, partitions, or an order by usage or
+    at random.
     """
 
     def __init__(self, seed: int, depends: bool | None = None, limited: bool = True) -> None:
@@ -221,6 +222,8 @@ class Case:
                 self.policy = by_usage(self.policy, rules)
         if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
             self.reserve(rules)
+        if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
+            self.part(rules)
 
     def reserve(self, rng: random.Random) -> None:
         """Add reservations to the policy."""
@@ -229,11 +232,9 @@ class Case:
 
     def part(self, rng: random.Random) -> None:
         """Divide the machine into partitions, of which some share nodes."""
-        options = dict(option.partition("=")[::2] for option in self.policy[9:].split(","))
         names = "pqr"[: rng.randint(2, 3)]
-        self.policy = f"baseline:{','.join(f'{k}={v}' for k, v in options.items())}"
-        self.policy = self.policy.replace("placement=named", "placement=any")
-        self.policy += f",partitions={partitions(rng, self.n_nodes, names, self._times)}"
+        parts = partitions(rng, self.n_nodes, names, self._times)
+        self.policy = f"{self.policy.replace('placement=named', 'placement=any')},partitions={parts}"
         jobs = tuple(
             msgspec.structs.replace(
                 job, extra={**job.extra, rng.choice(["partition", "queue", "x"]): rng.choice(names)}

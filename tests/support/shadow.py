@@ -315,7 +315,7 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
     if rng.random() < 0.3:
         session_options = session_options_of(rng, session_options)
         cores = session_options.cores_per_node
-        if cores > 1 and "partitions=" in policy and case.n_nodes % cores == 0:
+        if cores > 1 and isinstance(case, PartedCase) and case.n_nodes % cores == 0:
             policy = (
                 f"{case.options},partitions=p0:0%-50%+p1:50%-100%:max_nodes={rng.randint(1, 9)}"
             )

@@ -207,7 +207,7 @@ class ByRules(Recorder):
         room = self._session.room
         parts = range(len(room.state.parts))
         planned = [planned_starts(room, p, *self._begun.get(p, ([], []))) for p in parts]
-        return joined(planned) if len(planned) > 1 else planned[0]
+        return joined(planned) if self._session.site.partitions else planned[0]
 
     def reasons(self) -> dict[str, str]:
         """Return why limits bar attempts, by id."""
