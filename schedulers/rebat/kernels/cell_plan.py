@@ -7,7 +7,7 @@ and reservations, so that the nodes that several of them share remain free.
 
 A reservation has one *window* of time, or repeated windows. A job starts on no node that it could
 still use in a window that is closed to it. Only the windows that *bind* divide nodes into cells
-(see `bind`). Each plan computes the profile of free nodes of each cell again, from the nodes that
+(see `bind_windows`). Each plan computes the profile of free nodes of each cell again, from the nodes that
 attempts hold and from the planned starts (`profile`).
 """
 
@@ -207,7 +207,7 @@ def blocks(cells: Any, a: int, r: int, requested: bool) -> bool:
 
 
 @loop
-def bind(
+def bind_windows(
     cells: Any, table: Any, p: int, named: bool, size: Any, start: Any, n: int, now: int,
     intervals: Any,
 ) -> bool:  # fmt: skip
@@ -544,14 +544,14 @@ def is_closed(cells: Any, p: int, c: int, at: int, longest: int, bound: bool) ->
         if meets and cells.closed[p, s // AHEAD, c]:
             return True
     while bound and at < last and until - at < longest:
-        found = until
+        after = until
         for s in range(cells.slot_end.shape[0]):
             inside = cells.slot_begin[s] <= until < cells.slot_end[s]
             if cells.opened[s] and inside and cells.closed[p, s // AHEAD, c]:
-                found = cells.slot_end[s]
-        if found == until:
+                after = cells.slot_end[s]
+        if after == until:
             return True
-        until = found
+        until = after
     return False
 
 
@@ -659,9 +659,9 @@ def plan(
     late : int
         Planned starts before this time are not valid.
     """
-    kept = 0
+    n_valid = 0
     if depth < 0 and upkeep != REBUILD and not any_before(start, before, late):
-        kept = before
+        n_valid = before
     for c in range(cells.n_cells[p]):
         cells.f[0, c] = cells.n_nodes[p, c]
         for i in range(cells.n_holders[p]):
@@ -671,7 +671,7 @@ def plan(
     for i in range(cells.n_holders[p]):
         a = cells.holders[p, i]
         e = add_event(cells, e, cells.until[a], a, 1)
-    for at in range(kept):
+    for at in range(n_valid):
         if start[at] < NEVER:
             e = add_event(cells, e, start[at], cells.queued[at], -1)
             e = add_event(cells, e, start[at] + duration[at], cells.queued[at], 1)
@@ -680,7 +680,7 @@ def plan(
     if depth >= 0 or upkeep == REBUILD:
         place(cells, p, steps, size, duration, start, 0, n, depth, first, now)
         return
-    if kept < before:
+    if n_valid < before:
         steps = place(cells, p, steps, size, duration, start, 0, before, -1, False, now)
     for at in range(before if upkeep == COMPRESS else 0):
         a = cells.queued[at]

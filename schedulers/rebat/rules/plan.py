@@ -414,7 +414,9 @@ def plan(
                 )  # fmt: skip
     if cells is not None and not fifo:
         chosen = nodes[n.n_nodes_used :]
-        while cell_plan.bind(cells, table, p, not in_cells, size, start, n_queue, now, chosen):
+        while cell_plan.bind_windows(
+            cells, table, p, not in_cells, size, start, n_queue, now, chosen
+        ):
             in_cells = True
             cell_plan.divide(cells, p, part.first_node, part.end_node, nodes)
             if table is not None:
