@@ -234,7 +234,8 @@ class Case:
         """Divide the machine into partitions, of which some share nodes."""
         names = "pqr"[: rng.randint(2, 3)]
         parts = partitions(rng, self.n_nodes, names, self._times)
-        self.policy = f"{self.policy.replace('placement=named', 'placement=any')},partitions={parts}"
+        policy = self.policy.replace("placement=named", "placement=any")
+        self.policy = f"{policy},partitions={parts}"
         jobs = tuple(
             msgspec.structs.replace(
                 job, extra={**job.extra, rng.choice(["partition", "queue", "x"]): rng.choice(names)}

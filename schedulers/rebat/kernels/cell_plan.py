@@ -6,9 +6,9 @@ job uses the cells of its partition. It first uses the cells that belong to the 
 and reservations, so that the nodes that several of them share remain free.
 
 A reservation has one *window* of time, or repeated windows. A job starts on no node that it could
-still use in a window that is closed to it. Only the windows that *bind* divide nodes into cells (see
-`bind_windows`). Each plan computes the profile of free nodes of each cell again, from the nodes that
-attempts hold and from the planned starts (`profile`).
+still use in a window that is closed to it. Only the windows that *bind* divide nodes into cells
+(see `bind_windows`). Each plan computes the profile of free nodes of each cell again, from the
+nodes that attempts hold and from the planned starts (`profile`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Accounts).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -27,29 +27,15 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, parse_duration, to_us
+from rebat.kernels.cell_plan import AHEAD
 from rebat.policies.composition import Planning, Wrapping
 from rebat.policies.queue_order import planned_us
+from rebat.rules.windows import MOST_IDLE
 
 Mask = npt.NDArray[np.bool_]
-Numbered = Callable[[NodeSet], NodeSet]
-
-
-def same(nodes: NodeSet) -> NodeSet:
-    """Return nodes unchanged."""
-    return nodes
-
 
 ANNOUNCED = "announced"
 """Value of the option if administrators announce all windows during the run."""
-
-MOST_IDLE = 1_000
-"""Number of times at which a window ends or begins without an effect, before no wake follows.
-
-Repeated windows have no end. If failed nodes keep a job from its window, the run must still end.
-"""
-
-AHEAD = 8
-"""Number of future windows of a repeated reservation that a plan considers."""
 
 EXPECTED = (
     "NAME:NODES:begin=TIME:length=TIME[:every=TIME][:user=NAME][:account=NAME] joined by +, "
@@ -247,17 +233,16 @@ class Windows:
                 window.nodes.put(mask, True)
         return mask
 
-    def never(self, attempt: Attempt, usable: Mask, numbered: Numbered = same) -> str:
+    def never(self, attempt: Attempt, usable: Mask) -> str:
         """Return why a job fits between no two windows of a reservation, or an empty text.
 
-        ``usable`` is a mask of the nodes that the job may use. ``numbered`` returns nodes of the
-        machine in the numbers of this mask.
+        ``usable`` is a mask of the nodes that the job may use.
         """
         left, names = usable.copy(), []
         for row in self._rows:
             closed = not self.opens(row.window(), attempt)
             if row.blocks(planned_us(attempt.walltime_us)) and closed:
-                numbered(row.nodes).put(left, False)
+                row.nodes.put(left, False)
                 names.append(row.name)
         if names and int(left.sum()) < attempt.n_nodes <= int(usable.sum()):
             return why_never(names)
