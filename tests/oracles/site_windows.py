@@ -43,32 +43,27 @@ class Window:
                 setattr(window, key, int(value))
         return window
 
-    def times(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the times of the reservation that overlap with ``[start, end)``."""
-        begin, found = self.begin, []
-        if self.every and begin + self.length <= start:
-            begin += (start - begin - self.length) // self.every * self.every
-        while begin < end:
-            if begin + self.length > start:
-                found.append((begin, begin + self.length))
-            if not self.every:
-                break
-            begin += self.every
-        return found
-
-    def holds(self, start: int, end: int) -> bool:
-        """Return whether ``[start, end)`` is within one time of the reservation."""
-        return any(b <= start and end <= e for b, e in self.times(start, end))
-
-    @property
-    def last_end(self) -> int:
-        """The time from which the reservation never returns."""
-        return NEVER if self.every else self.begin + self.length
+    def times(self, now: int, count: int = 8) -> list[tuple[int, int]]:
+        """Return the next times of the reservation (program: a plan looks at eight of them)."""
+        begins = [self.begin]
+        if self.every:
+            first = max(0, (now - self.begin - self.length) // self.every + 1)
+            begins = [self.begin + k * self.every for k in range(first, first + count)]
+        return [(begin, begin + self.length) for begin in begins if begin + self.length > now]
 
     def has(self, job: Job) -> bool:
         """Return whether a job belongs to the users and accounts of the reservation."""
-        user, account = job.user in self.users, job.account in self.accounts
-        return user or account  # program: in Slurm, a job must match both if both are stated
+        # program: one of them is enough (in Slurm, both must match if both are stated)
+        return job.user in self.users or job.account in self.accounts
+
+
+@dataclass(frozen=True)
+class Time:
+    """One of the times of a reservation."""
+
+    window: Window
+    begin: int
+    end: int
 
 
 @dataclass(eq=False)
@@ -88,7 +83,7 @@ class Partition:
         """Return the partition of a text like ``p:0-3:2:order=shortest:max_time=9``."""
         name, nodes, *words = text.split(":")
         rest = dict(word.partition("=")[::2] for word in words if "=" in word)
-        tier = next((int(word) for word in words if "=" not in word), 1)
+        tier = next((int(word) for word in words if "=" not in word), 0)
         return cls(
             name, index, range_of(nodes, n_nodes), tier, rest.get("order", order),
             int(rest.get("max_nodes", NEVER)), int(rest.get("max_time", NEVER)),
@@ -101,7 +96,7 @@ class Partition:
 
 @dataclass(eq=False)
 class Job:
-    """A rigid job, and its current attempt."""
+    """A rigid job, and its current attempt. ``wanted`` is the reservation that it waits for."""
 
     id: str
     n: int
@@ -113,6 +108,7 @@ class Job:
     requested: str = ""
     places: tuple[str, ...] = ()  # the fields partition and queue
     partition: Partition | None = None
+    wanted: Window | None = None
     attempt: int = 0
     failed: bool = False
     queued: int = 0
@@ -132,7 +128,7 @@ class Place:
     used: dict[Cell, int]
 
 
-Cell = tuple[frozenset[Partition], frozenset[Window]]
+Cell = tuple[frozenset[Partition], frozenset[Time]]
 
 
 def range_of(text: str, n_nodes: int) -> frozenset[int]:
@@ -157,6 +153,9 @@ class Simulation:
             Partition.parse(index, text, n_nodes, order)
             for index, text in enumerate(texts or ["machine:all"])
         ]
+        self.seen, self.faults = set[str](), set[str]()
+        if 0 < sum(f":order={order}" in text for text in texts):
+            self.faults.add("a partition states the queue order of the policy")
         # semantics: jobs of one time are submitted in the order of their ids, as text
         self.coming = sorted(jobs, key=lambda job: (job.submit, job.id))
         self.events = sorted(events, key=lambda event: (event[0], not event[1]))
@@ -166,7 +165,7 @@ class Simulation:
         self.running: list[Job] = []
         self.rows: list[tuple[str, int, int, tuple[int, ...]]] = []
         self.rejected: list[str] = []
-        self.seen: set[str] = set()
+        self.bound: dict[int, set[Time]] = {}
 
     # ---- events
 
@@ -188,14 +187,9 @@ class Simulation:
         times += [event[0] for event in self.events[:1]]
         for window in self.windows if self.queue else []:
             wanted = any(self.request_of(job) is window for job in self.queue)
-            late = max(self.now, window.begin) + 2 * self.cycle()
-            for begin, end in window.times(self.now, late):
+            for begin, end in window.times(self.now):
                 times += [end, begin] if wanted else [end]
         return min(time for time in times if time > self.now)
-
-    def cycle(self) -> int:
-        """Return a time after which all repeated reservations are as before."""
-        return math.lcm(*(window.every or 1 for window in self.windows))
 
     def stop(self, job: Job) -> None:
         """End the attempt of a job."""
@@ -206,6 +200,10 @@ class Simulation:
     def enter(self, job: Job) -> None:
         """Put a job into the queue, or reject it."""
         job.partition = self.partition_of(job)
+        for window in self.windows if job.partition else []:
+            if window.name == job.requested and self.fits_in(job, window):
+                job.wanted = window  # site-rules: not if it never fits in it
+        self.note_faults(job)
         if not job.partition or not job.partition.allows(job) or not self.ever_fits(job):
             self.rejected.append(job.id)
         else:
@@ -229,7 +227,7 @@ class Simulation:
 
     def change_nodes(self) -> None:
         """Repair nodes, then let nodes fail; requeue the jobs on them, in their order."""
-        hit = []
+        hit: list[Job] = []  # semantics: only jobs of one event are in the order of submission
         while self.events and self.events[0][0] == self.now:
             _, available, node = self.events.pop(0)
             if available:
@@ -237,7 +235,7 @@ class Simulation:
             else:
                 self.up.discard(node)
                 hit += [job for job in self.running if node in job.nodes and job not in hit]
-        for job in sorted(hit, key=lambda job: job.serial):
+        for job in hit:
             self.stop(job)
             job.attempt, job.failed = job.attempt + 1, True
             self.put(job)
@@ -245,45 +243,101 @@ class Simulation:
 
     # ---- reservations
 
-    def can_use(self, node: int, job: Job, start: int, windows: list[Window]) -> bool:
-        """Return whether a job may use a node from a start (site-rules: reservations)."""
-        wanted = self.request_of(job)
-        if wanted and start < wanted.last_end:  # site-rules: only in its time, on its nodes
-            if node not in wanted.nodes or not wanted.holds(start, start + job.wall):
-                return False
-        return not any(
-            node in window.nodes and window.times(start, start + job.wall)
-            for window in windows
-            if not self.is_open(window, job)
-        )
+    def note_faults(self, job: Job) -> None:
+        """Note in which cases rebat is known to differ from the documents."""
+        place = job.partition
+        if not place or job.n > len(place.nodes):
+            return
+        for window in self.windows:
+            if window.name == job.requested and not job.wanted:
+                if job.n <= len(window.nodes) and not (window.every and job.wall > window.length):
+                    self.faults.add("a job requests a reservation in which it never fits")
+        blocking = [
+            w for w in self.windows
+            if 0 < w.every < w.length + job.wall and not self.is_open(w, job)
+        ]  # fmt: skip
+        rest = place.nodes.difference(*(w.nodes for w in blocking))
+        if (len(rest) >= job.n) != self.ever_fits(job):
+            self.faults.add("a job fits only between the times of single reservations")
 
     def request_of(self, job: Job) -> Window | None:
-        """Return the reservation that a job waits for (site-rules: not if it never fits in it)."""
-        assert job.partition
-        for window in self.windows:
-            if window.name == job.requested and window.last_end > self.now:
-                return window if self.fits_in(job, window) else None
-        return None
+        """Return the reservation that a job waits for, until it is over."""
+        return job.wanted if job.wanted and job.wanted.times(self.now) else None
 
     def fits_in(self, job: Job, window: Window) -> bool:
-        """Return whether a job fits into a reservation on an empty machine, now or later."""
+        """Return whether a job fits into a reservation of an empty machine, at any time of it."""
         assert job.partition
-        in_time = job.wall <= window.length
-        return in_time and len(job.partition.nodes & window.nodes) >= job.n
-
-    def is_open(self, window: Window, job: Job) -> bool:
-        """Return whether a job may use a reservation."""
-        return window is self.request_of(job) or window.has(job)
+        nodes = job.partition.nodes & window.nodes
+        first = self.late(0) if window.every else window.begin
+        starts = range(first, first + (self.cycle() if window.every else window.length))
+        times = window.times(first, 2 * self.cycle())
+        others = [other for other in self.windows if other is not window]
+        return any(
+            begin <= start and start + job.wall <= end
+            and sum(not self.meets(others, node, start, job.wall) for node in nodes) >= job.n
+            for start in starts
+            for begin, end in times
+        )  # fmt: skip
 
     def ever_fits(self, job: Job) -> bool:
         """Return whether a job fits between repeated reservations or on the other nodes."""
         assert job.partition
-        late = max([self.now, *(window.begin for window in self.windows)])
-        repeated = [window for window in self.windows if window.every]
+        wanted, late = self.request_of(job), self.late(self.now)
+        if wanted and wanted.every:
+            return True
+        closed = [w for w in self.windows if w.every and not self.is_open(w, job)]
         return any(
-            sum(self.can_use(node, job, start, repeated) for node in job.partition.nodes) >= job.n
-            for start in range(late, late + self.cycle())
+            sum(not self.meets(closed, n, at, job.wall) for n in job.partition.nodes) >= job.n
+            for at in range(late, late + self.cycle())
         )
+
+    def meets(self, windows: list[Window], node: int, start: int, wall: int) -> bool:
+        """Return whether a node belongs to one of these reservations in a time."""
+        return any(
+            node in window.nodes
+            and window.times(start)[:1]
+            and window.times(start)[0][0] < start + wall
+            for window in windows
+        )
+
+    def late(self, now: int) -> int:
+        """Return a time at which all reservations are over or repeated."""
+        return max([now, *(window.begin + window.length for window in self.windows)])
+
+    def cycle(self) -> int:
+        """Return a time after which all repeated reservations are as before."""
+        return math.lcm(*(window.every or 1 for window in self.windows))
+
+    def is_open(self, window: Window, job: Job) -> bool:
+        """Return whether a job may use a reservation.
+
+        Program: a job that requested one may use no other.
+        """
+        wanted = self.request_of(job)
+        return window is wanted if wanted else window.has(job)
+
+    def can_use(self, node: int, job: Job, start: int, times: list[Time]) -> bool:
+        """Return whether a job may use a node from a start (site-rules: reservations)."""
+        end, wanted = start + job.wall, self.request_of(job)
+        mine = [time for time in times if time.window is wanted]
+        if mine and (wanted.every or start < mine[-1].end):  # only in its time, on its nodes
+            if node not in wanted.nodes or not any(t.begin <= start and end <= t.end for t in mine):
+                return False
+        return not any(
+            node in t.window.nodes and t.begin < end and start < t.end
+            for t in times if not self.is_open(t.window, job)
+        )  # fmt: skip
+
+    def binds(self, time: Time, place: Place) -> bool:
+        """Return whether a reservation changes a plan that was made without it (module)."""
+        job = place.job
+        assert job.partition
+        inside = time.window.nodes & job.partition.nodes
+        if not inside or self.request_of(job) is time.window:
+            return bool(inside)
+        if self.is_open(time.window, job):  # program: not if the job can use no other node
+            return time.begin <= place.start == self.now and inside != job.partition.nodes
+        return time.begin < place.end and place.start < time.end
 
     # ---- plan
 
@@ -298,7 +352,7 @@ class Simulation:
 
     def ordered(self, group: list[Partition]) -> list[Job]:
         """Return the queue of a group (site: tiers first, then equal orders together)."""
-        orders = [(p.tier, p.order) for p in self.partitions]
+        orders = [(p.tier, p.order) for p in sorted(group, key=lambda p: p.index)]
 
         def key(job: Job) -> tuple[int, ...]:
             p = job.partition
@@ -312,16 +366,19 @@ class Simulation:
         return sorted([job for job in self.queue if job.partition in group], key=key)
 
     def decide(self, group: list[Partition]) -> None:
-        """Plan without reservations, then with those that bind, until no other binds."""
+        """Plan, and again with the reservations that bind then, until no other binds."""
         queue = self.ordered(group)
         nodes = frozenset(node for partition in group for node in partition.nodes)
-        near = [window for window in self.windows if window.nodes & nodes]
-        binding: set[Window] = set()
-        while True:
+        near = [
+            Time(w, *time) for w in self.windows if w.nodes & nodes for time in w.times(self.now)
+        ]
+        # site-rules: nothing changes until a planned job overlaps; program: then until the end
+        binding = self.bound.setdefault(group[0].index, set())
+        binding.intersection_update(near)
+        more = True
+        while more:
             plan = self.plan(group, queue, binding)
-            more = [w for w in near if w not in binding and any(self.binds(w, p) for p in plan)]
-            if not more:
-                break
+            more = [t for t in near if t not in binding and any(self.binds(t, p) for p in plan)]
             binding.update(more)
         if binding:
             self.seen.add("reservations")
@@ -329,31 +386,19 @@ class Simulation:
             if place.start == self.now:
                 self.begin(place, group, binding)
 
-    def binds(self, window: Window, place: Place) -> bool:
-        """Return whether a reservation changes a plan that was made without it (module)."""
-        job = place.job
-        assert job.partition
-        if not window.nodes & job.partition.nodes:
-            return False
-        if self.request_of(job) is window:
-            return True
-        if self.is_open(window, job):
-            return place.start == self.now and bool(window.times(self.now, self.now + 1))
-        return bool(window.times(place.start, place.end))
-
-    def cell_of(self, node: int, group: list[Partition], binding: set[Window]) -> Cell:
+    def cell_of(self, node: int, group: list[Partition], binding: set[Time]) -> Cell:
         """Return the cell of a node: its partitions, and its reservations that bind."""
         return (
             frozenset(p for p in group if node in p.nodes),
-            frozenset(w for w in binding if node in w.nodes),
+            frozenset(t for t in binding if node in t.window.nodes),
         )
 
-    def plan(self, group: list[Partition], queue: list[Job], binding: set[Window]) -> list[Place]:
+    def plan(self, group: list[Partition], queue: list[Job], binding: set[Time]) -> list[Place]:
         """Return the places of jobs (site: under EASY, one reservation in each partition)."""
-        nodes = [n for n in sorted(self.up) if any(n in p.nodes for p in group)]
         cells: dict[Cell, list[int]] = {}
-        for node in nodes:
-            cells.setdefault(self.cell_of(node, group, binding), []).append(node)
+        for node in range(self.n_nodes):
+            if any(node in p.nodes for p in group):
+                cells.setdefault(self.cell_of(node, group, binding), []).append(node)
         taken, made, blocked = [], [], set()
         for job in self.running:
             if job.partition in group:
@@ -371,42 +416,41 @@ class Simulation:
         return made
 
     def first_fit(
-        self, job: Job, cells: dict[Cell, list[int]], places: list[Place], binding: list[Window]
+        self, job: Job, cells: dict[Cell, list[int]], places: list[Place], binding: list[Time]
     ) -> Place | None:
         """Return the earliest place of a job."""
-        late = max([self.now, *(p.end for p in places), *(w.begin + w.length for w in binding)])
-        starts = {self.now, *(place.end for place in places)}
-        for window in binding:
-            for times in window.times(self.now, late + 2 * self.cycle()):
-                starts.update(times)
+        binding = sorted(binding, key=lambda time: time.end)
+        starts = {self.now, *(p.end for p in places)}
+        starts.update(date for time in binding for date in (time.begin, time.end))
         for start in sorted(start for start in starts if start >= self.now):
             over = [p for p in places if p.start < start + job.wall and p.end > start]
             dates = [start, *(p.start for p in over if p.start > start)]
             left, used = job.n, {}
-            for cell in self.preferred(job, start, cells):
+            for cell in self.preferred(job, cells):
                 if job.partition in cell[0] and self.can_use(cells[cell][0], job, start, binding):
-                    busy = [
+                    busy = max(
                         sum(p.used.get(cell, 0) for p in over if p.start <= at < p.end)
                         for at in dates
-                    ]
-                    used[cell] = min(left, len(cells[cell]) - max(busy))
+                    )
+                    used[cell] = min(left, len(self.up & {*cells[cell]}) - busy)
                     left -= used[cell]
             if not left:
                 return Place(job, start, start + job.wall, used)
         return None
 
-    def preferred(self, job: Job, start: int, cells: dict[Cell, list[int]]) -> list[Cell]:
-        """Return the cells in the order in which a job uses them."""
+    def preferred(self, job: Job, cells: dict[Cell, list[int]]) -> list[Cell]:
+        """Return the cells in the order in which a job uses them (module: the fewest first)."""
 
         def key(cell: Cell) -> tuple[bool, int, int]:
-            partitions, windows = cell
-            # site-rules: jobs prefer the nodes of a reservation that is open to them
-            mine = any(self.is_open(w, job) and w.times(start, start + 1) for w in windows)
-            return not mine, len(partitions) + len(windows), min(cells[cell])
+            partitions, times = cell
+            # site-rules: jobs prefer nodes that are open to them (program: now, not at the start)
+            mine = any(self.is_open(t.window, job) and t.begin <= self.now for t in times)
+            # program: each time of a reservation counts
+            return not mine, len(partitions) + len(times), cells[cell][0]
 
         return sorted(cells, key=key)
 
-    def begin(self, place: Place, group: list[Partition], binding: set[Window]) -> None:
+    def begin(self, place: Place, group: list[Partition], binding: set[Time]) -> None:
         """Start a job on the lowest free nodes of its cells (axes: any)."""
         job = place.job
         busy = {node for other in self.running for node in other.nodes}

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 from rebat.core.attempts import Cause
+from rebat.core.errors import RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
@@ -172,10 +173,25 @@ def schedule_of(result: RunResult) -> tuple[list[Row], list[str]]:
 
 
 def play(seed: int) -> str:
-    """Compare a case with the oracle; return what was compared."""
+    """Compare a case with the oracle; return what was compared.
+
+    A difference in a case of a known fault of rebat is not an error; the result says so.
+    """
     case = Case(seed)
     oracle = case.oracle()
     oracle.run()
+    try:
+        compare(case, oracle)
+    except (AssertionError, RebatError):
+        if not oracle.faults:
+            raise
+        return f"differs, known: {', '.join(sorted(oracle.faults))}"
+    binds = " that bind" if "reservations" in oracle.seen else ""
+    return f"{case.kind}{binds}{' + failures' if 'failures' in oracle.seen else ''}"
+
+
+def compare(case: Case, oracle: site_windows.Simulation) -> None:
+    """Check that a case has the schedule of the oracle."""
     ran, rejected = schedule_of(case.run())
     ours = sorted(oracle.rejected)
     assert ours == rejected, f"\n  rejected by oracle  {ours}\n  rejected by program {rejected}"
@@ -183,9 +199,6 @@ def play(seed: int) -> str:
     for mine, other in zip(*by_start, strict=False):
         assert mine == other, f"\n  oracle  {mine}\n  program {other}"
     assert len(oracle.rows) == len(ran), (len(oracle.rows), len(ran))
-    binds = "reservations" in oracle.seen
-    hits = " + failures" if "failures" in oracle.seen else ""
-    return f"{case.kind}{' that bind' if binds else ''}{hits}"
 
 
 def main(count: int, first: int = 0) -> None:

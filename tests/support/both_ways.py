@@ -267,8 +267,9 @@ class Case:
             )
             for number, job in enumerate(made.jobs)
         )
+        errors = {"ret": 1}, {"ret": 1, "silent_errors": 2}, {"silent_errors": 1}, {"ret": 2}
         profiles = {
-            name: {**fields, "ret": 1} if fails and number % 3 == 0 else fields
+            name: {**fields, **errors[number % 4]} if fails and number % 3 == 0 else fields
             for number, (name, fields) in enumerate(made.profiles.items())
             if fields["type"] == "delay"
         }
@@ -347,6 +348,8 @@ class Case:
             options["margin"] = rng.choice(["-3", "5"])
         if rng.random() < 0.2:
             options["walltimes"] = "required"
+        if rng.random() < 0.1:
+            options["silent_errors"] = "retry"
         if rng.random() < 0.5:
             options["predict"] = rng.choice(PREDICTED)
         return options

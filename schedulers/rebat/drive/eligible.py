@@ -73,7 +73,6 @@ def why_not_policy(point: Point) -> str:
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             "reservations with planning=fifo": bool(common.reservations)
             and isinstance(planning, FifoOptions),
-            "silent_errors=retry": common.silent_errors == "retry",
             "stages of recovery": point.recovery is not None,
         }
     )

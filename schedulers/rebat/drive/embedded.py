@@ -114,7 +114,7 @@ def run(
                 cause = codes.COMPLETED
                 if now >= attempts[a].start + attempts[a].wall:
                     cause = codes.WALLTIME
-                elif state.profiles[jobs[attempts[a].job].profile].ret:
+                elif jobs[attempts[a].job].errors:
                     cause = codes.JOB_FAILED
                 end(state, a, now, cause)
                 continue

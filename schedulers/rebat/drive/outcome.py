@@ -39,6 +39,7 @@ CAUSES = (
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
+    (Cause.SILENT_ERROR, FAILED),
 )
 """Cause and Batsim's state for each cause of the loop."""
 
@@ -235,12 +236,22 @@ class Rows:
         chosen[stolen] = coded(reasons, (f"for {name}" for name in names))
         return chosen, reasons
 
+    def _lost_us(self) -> Ints:
+        """Return the progress of each attempt that was lost to a silent error in a later one."""
+        interrupted = np.isin(self.cause, (codes.NODE_FAILURE, codes.STOLEN))
+        last = np.full(int(self.job.max(initial=0)) + 1, -1)
+        errors = np.flatnonzero(self.cause == codes.SILENT_ERROR)
+        last[self.job[errors]] = errors  # the records of a job are in the order of its attempts
+        is_lost = interrupted & (np.arange(len(self.job)) < last[self.job])
+        return np.where(is_lost, self.column("useful"), 0)
+
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
         table, original = self._source.table, np.flatnonzero(self._table["number"] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
         serials[self._table["job"][original]] = original + 1
         failures, hung_us = self._source.failures(self)
+        lost_us = self._lost_us()
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
         checkpoints, checkpoint_values = self._checkpoints()
@@ -261,14 +272,16 @@ class Rows:
             "checkpointing": checkpoints,
             "failure": failures,
             "hung_us": hung_us,
-            **dict.fromkeys(("lost_us", "imaged", "image_us", "lost_to"), 0),
+            "lost_us": lost_us,
+            "lost_to": lost_us > 0,
+            **dict.fromkeys(("imaged", "image_us"), 0),
         }
         values = {
             **self._values,
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "lost_to": {None: 0},
+            "lost_to": {None: 0, Cause.SILENT_ERROR: 1},
         }
         names = {"name": Chosen(self._source.ids, self._place)}
         return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)

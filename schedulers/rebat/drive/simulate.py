@@ -63,6 +63,7 @@ from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, GroupedEvents
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
+from rebat.models.silent_errors import errors_left
 from rebat.policies.partitions import Partition
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
@@ -271,6 +272,9 @@ def simulate(
         table = table.copy()
         clients = [limits.client_of(traits) for traits in jobs.traits]
         table["client"] = np.array(clients, dtype=np.int64)[jobs.extra_codes]
+    if parameters.retries:
+        table = table.copy()
+        table["errors"] *= jobs.errors(workload)
     if parameters.max_wakes:
         table = table.copy()
         owners = [windows.who_of(traits) for traits in jobs.traits]
@@ -473,7 +477,7 @@ class Submissions:
         patterns = np.array([self.pattern(c) for c in self.kinds], dtype=np.int64)
         self.table_of_profiles = zeros(tables.Profile, len(profiles))
         self.table_of_profiles["delay"] = delays_us_of(profiles)
-        self.table_of_profiles["ret"] = [int(profile.get("ret", 0)) for profile in profiles]
+        fails = np.array([bool(profile.get("ret", 0)) for profile in profiles], dtype=np.bool_)
         for name, values in zip(PATTERN, patterns.reshape(-1, 6)[self.kind_of].T, strict=True):
             self.table_of_profiles[name] = values
         self.traits = [traits_of(extra) for extra in jobs.extra_fields]
@@ -485,11 +489,20 @@ class Submissions:
         self.table = table = zeros(tables.Job, len(order))
         table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
         table["wall"] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
-        table["profile"] = self.profiles
+        table["profile"], table["errors"] = self.profiles, fails[self.profiles]
         table["job_class"] = np.array(classes, dtype=np.int64)[self.extra_codes]
         table["user"] = np.array(users, dtype=np.int64)[self.extra_codes]
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
+
+    def errors(self, workload: Workload) -> Ints:
+        """Return how many attempts of each job end with an error, if its first attempt does."""
+        try:
+            left = [errors_left(workload.profiles[name]) for name in self.profile_names]
+        except InputError as error:
+            raise Uncovered(str(error)) from None
+        numbers: Ints = np.maximum(1, np.array(left, dtype=np.int64))[self.profiles]
+        return numbers
 
     def job_id(self, j: int) -> str:
         """Return the complete id of a job."""
@@ -538,6 +551,7 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     parameters.limited = bool(point.common.limits)
+    parameters.retries = point.common.silent_errors == "retry"
     parameters.uses_usage = point.accounts_usage
     parameters.uses_shares = any("fairshare" in formula.columns for formula in formulas)
     parameters.accounted = parameters.limited or parameters.uses_usage

@@ -48,6 +48,7 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.drive.told import Told
 from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
+from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import speedup_of
 from rebat.policies.partitions import Partition
 from rebat.policies.point import Point
@@ -402,7 +403,11 @@ class Wire(Messages):
         row, job = self.state.attempts[b], self.state.jobs[self.state.attempts[b].job]
         job_id, like = self.submitted[row.job], self.profile_of[a]
         profile = self.content(self.names[a], like)
-        if profile.get("type") != "composed" and self.state.profiles[job.profile].checkpoints:
+        if self.state.attempts[a].cause == codes.SILENT_ERROR:
+            self.check_again(self.names[a], like)
+            like = self.profile_of[self.row_of[job_id]]
+            profile = retried_profile(self.content(job_id, like), profile)
+        elif profile.get("type") != "composed" and self.state.profiles[job.profile].checkpoints:
             profile = self._remaining(profile, row)
         name, out = self.register(job_id, row.number, job.size, row.wall, like, profile)
         self.name(b, resubmission_id(job_id, row.number), name)

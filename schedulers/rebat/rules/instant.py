@@ -24,6 +24,7 @@ flags of the partitions, the number of refused steals), and which kills are not 
     stopped   ended          end (it was faster than its kill)
     stopped   queued again   end_killed, then acknowledged: requeue
     stopped   waits          end_killed, then acknowledged: begin_wait
+    running   queued again   end, then settle: retry (after an error)
     waits     queued again   end_wait
     ========  =============  ==========================================
 """
@@ -49,6 +50,7 @@ from rebat.rules.waits import (
     kill,
     leave,
     lose_held_nodes,
+    next_attempt,
     note_held_nodes,
     note_progress,
     reject,
@@ -183,20 +185,38 @@ def end_reaction(state: Any, extended: Any, n_hit: int, n_before: int, now: int)
 
 
 @rule
+def has_all_work(state: Any, a: int) -> None:
+    """Give all work of its job to an attempt."""
+    attempts, job = state.attempts, state.jobs[state.attempts[a].job]
+    profile = state.profiles[job.profile]
+    attempts[a].wall, attempts[a].delay = job.wall, profile.delay
+    attempts[a].first, attempts[a].recovery = profile.first_period, profile.first_recovery
+    if state.n.six_digits:
+        attempts[a].own_period, attempts[a].own_cost = profile.period, profile.cost
+        attempts[a].own_restart = profile.restart
+
+
+@rule
+def retry(state: Any, a: int, now: int) -> None:
+    """Queue all work of a job again after an error that was detected at its end.
+
+    The time of the error is unknown, so no checkpoint is valid (section 3.3 of RR-9296).
+    """
+    n, b = state.n, next_attempt(state, a, codes.REGULAR, now)
+    has_all_work(state, b)
+    emit(state, codes.REGISTER, b, a)
+    state.lists[n.n_entered].entered = b
+    n.n_entered += 1
+
+
+@rule
 def submit(state: Any, j: int, at: int) -> int:
     """Add the first attempt of a job. Return its row."""
-    n, jobs, attempts, profiles = state.n, state.jobs, state.attempts, state.profiles
-    a, p = n.n_attempts, jobs[j].profile
+    n, attempts, a = state.n, state.attempts, state.n.n_attempts
     n.n_attempts += 1
     attempts[a].job, attempts[a].priority, attempts[a].queued = j, codes.REGULAR, at
-    attempts[a].wall, attempts[a].delay = jobs[j].wall, profiles[p].delay
-    attempts[a].first = profiles[p].first_period
-    attempts[a].recovery = profiles[p].first_recovery
     attempts[a].start = attempts[a].end = attempts[a].held_until = -1
-    if n.six_digits:
-        attempts[a].own_period = profiles[p].period
-        attempts[a].own_cost = profiles[p].cost
-        attempts[a].own_restart = profiles[p].restart
+    has_all_work(state, a)
     if not is_blocked(state, j, a):
         state.lists[n.n_entered].entered = a
         n.n_entered += 1
@@ -205,8 +225,19 @@ def submit(state: Any, j: int, at: int) -> int:
 
 @inlined_rule
 def end(state: Any, a: int, at: int, cause: int) -> None:
-    """End a running attempt that was not killed, and its job."""
-    attempts = state.attempts
+    """End a running attempt that was not killed, and its job if an error is not retried."""
+    n, attempts = state.n, state.attempts
+    if cause == codes.JOB_FAILED and n.retries:
+        leave(state, a, at, codes.SILENT_ERROR, 0)
+        job = state.jobs[attempts[a].job]
+        job.errors = max(0, job.errors - 1)
+        k = n.n_retried
+        while k > 0 and state.lists[k - 1].retried > a:  # events have no fixed order
+            state.lists[k].retried = state.lists[k - 1].retried
+            k -= 1
+        state.lists[k].retried = a
+        n.n_retried += 1
+        return
     leave(state, a, at, cause, max(0, at - attempts[a].start - attempts[a].recovery))
     state.n.unfinished -= 1
     if state.n.predict == codes.OF_RECENT:
@@ -347,6 +378,9 @@ def is_changed(state: Any) -> bool:
 def settle(state: Any, now: int) -> int:
     """Complete what happened. Return the number of attempts hit, or -1 if nothing is to decide."""
     n, attempts, hit, n_hit = state.n, state.attempts, state.hits, 0
+    for i in range(n.n_retried):
+        retry(state, state.lists[i].retried, now)
+    n.n_retried = 0
     release(state, now)
     take_due_wakes(state, now)
     for i in range(n.n_hit):

@@ -29,6 +29,8 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
     hits = n.n_hit + min(n.n_running, n_changed)
     kills = n.n_kills + min(n.n_running, 2 * hits + n.n_stops)
     again, changed_holds = 2 * (kills + n.n_waits), 2 * n.n_waits * n_lines
+    if n.retries:
+        again += n.n_running + n.n_retried
     attempts = n.n_attempts + arriving + again + 1
     lists = max(
         attempts,

@@ -58,9 +58,9 @@ OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
 """Predictions of run times."""
 
 COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DEPENDENCY = range(8)
-LIMIT, NO_WINDOW = 8, 9
+LIMIT, NO_WINDOW, SILENT_ERROR = 8, 9, 10
 """Causes of the end of an attempt. The cause of an attempt that has not ended is 0 too."""
-MOVED, PREEMPTED, HORIZON, SILENT_ERROR, MOLDED = range(10, 15)
+MOVED, PREEMPTED, HORIZON, MOLDED = range(11, 15)
 """Other causes. Only Python policies, stages of recovery and operations have them."""
 
 STARTED, NOT_OK, OK = range(1, 4)

@@ -80,6 +80,7 @@ class Job(msgspec.Struct, gc=False):
     and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
     ``client`` is the row of `Client`, ``share`` that of the user in `Tree`, ``who`` the kind of its
     owner in a `CellTable`, ``part`` the row of `Part`, and ``partition`` that of `Partition`.
+    ``errors`` is the number of attempts that will end with an error (0 or 1 if none is retried).
     """
 
     submit: int = 0
@@ -99,6 +100,7 @@ class Job(msgspec.Struct, gc=False):
     share: int = 0
     who: Short = 0
     partition: Short = 0
+    errors: Short = 0
 
 
 class Profile(msgspec.Struct, gc=False):
@@ -107,7 +109,6 @@ class Profile(msgspec.Struct, gc=False):
     """
 
     delay: int = 0
-    ret: int = 0
     checkpoints: int = 0
     period: int = 0
     cost: int = 0
@@ -226,9 +227,10 @@ class Lists(msgspec.Struct, gc=False):
     Attempts in the order of their ends; attempts that enter the queue, leave their nodes, or are
     new holds since the last plan; running attempts; attempts that victim rules spare, or held sets
     that are hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free
-    nodes then; jobs given up; times of steals; times and reasons of cancelled steals; the attempt
-    of user i that ended last (its number plus 1). ``n_before`` belongs to ``record``: the number of
-    kills that are sent before a rejected job, and recorded after it.
+    nodes then; attempts that ended with an error and are retried; jobs given up; times of steals;
+    times and reasons of cancelled steals; the attempt of user i that ended last (its number plus
+    1). ``n_before`` belongs to ``record``: the number of kills that are sent before a rejected job,
+    and recorded after it.
     """
 
     hit_at: int = 0
@@ -242,6 +244,7 @@ class Lists(msgspec.Struct, gc=False):
     spared: Short = 0
     held_hit: Short = 0
     free_at_hit: Short = 0
+    retried: Short = 0
     given_up: Short = 0
     off_why: Short = 0
     ended_last: Short = 0
@@ -388,6 +391,7 @@ class Numbers(msgspec.Struct, gc=False):
     uses_shares: int = 0
     accounted: int = 0
     max_wakes: int = 0
+    retries: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -416,6 +420,7 @@ class Numbers(msgspec.Struct, gc=False):
     sequence: int = 0
     key: int = 0
     n_blocked: int = 0
+    n_retried: int = 0
     n_new_jobs: int = 0
     n_progressed: int = 0
     n_touched: int = 0
