@@ -83,7 +83,7 @@ class Partition:
         """Return the partition of a text like ``p:0-3:2:order=shortest:max_time=9``."""
         name, nodes, *words = text.split(":")
         rest = dict(word.partition("=")[::2] for word in words if "=" in word)
-        tier = next((int(word) for word in words if "=" not in word), 0)
+        tier = next((int(word) for word in words if "=" not in word), 1)
         return cls(
             name, index, range_of(nodes, n_nodes), tier, rest.get("order", order),
             int(rest.get("max_nodes", NEVER)), int(rest.get("max_time", NEVER)),

@@ -152,16 +152,17 @@ class ByRules(Recorder):
     def _make_room(self, announced: Sequence[Reservation]) -> None:
         """Let the tables grow, so that the plans fit."""
         session, windows = self._session, self._session.windows
+        cells = windows.announce(self._cells, announced, session.room)
+        state = session.state
+        state.n.max_wakes = windows.max_wakes
+        if windows.max_wakes > len(state.wakes):
+            wakes = larger(state.wakes, windows.max_wakes, 0)
+            session.show(session.room._replace(state=state._replace(wakes=wakes)))
         fits = [plan_fits(session.state, session.room, table, 0) for table in self._tables]
         if not all(fits):
             session.show(with_plans(session.room, 0))
             self._tables = [with_spaces(session.room, table, 0) for table in self._tables]
-        cells = windows.announce(self._cells, announced, session.room)
         self._cells = windows.extend(cells, session.room)
-        state = session.state
-        if windows.max_wakes > len(state.wakes):
-            wakes = larger(state.wakes, windows.max_wakes, 0)
-            session.show(session.room._replace(state=state._replace(wakes=wakes)))
 
     def table_of(self, p: int, table: Any) -> BlockTable | None:
         """Return the plan of the named nodes of a group."""

@@ -101,6 +101,8 @@ def table_needed(state: Any, room: Any, table: Any, n_more: int) -> Any:
         intervals += attempts[a].n_nodes_at + attempts[a].n_planned_at
     for i in range(n.n_new_holds):
         intervals += 2 * attempts[state.lists[i].new_hold].n_nodes_at
+    if n.max_wakes:  # plans in cells choose any free nodes
+        intervals += n.n_free
     changes = n.n_changed + 2 * (n.n_running + n.n_waits + n.n_left + n.n_new_holds) + 2 * queue
     return (
         table.n[blocks.SLICES] + 2 * changes + 4,
