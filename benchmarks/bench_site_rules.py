@@ -24,7 +24,7 @@ POLICIES = {
     "easy": "easy",
     "limits": "easy:limits=user:jobs=8+account:nodes=64",
     "fair share": "easy:order=multifactor:age=10:fairshare=1000",
-    "reservation": "easy:reservations=night:0-63:begin=22h:length=8h:every=1d",
+    "reservation": "easy:reservations=night:0-15:begin=22h:length=8h:every=1d",
     "shared nodes": "easy:partitions=batch:all+debug:0-15:2:max_time=10min",
     "every 5 min": "easy:order=multifactor:age=10:fairshare=1000,order_period=5min",
 }

@@ -370,7 +370,7 @@ def test_the_order_is_sensitive_to_small_changes(
 
 SHARES = {
     "fair": [0.77, 0.74, 0.74],
-    "limits": [0.91, 0.91, 0.91],
+    "limits": [0.87, 0.87, 0.86],
     "maintenance": [0.73, 0.73, 0.74],
 }
 
@@ -397,6 +397,8 @@ def test_the_page_states_these_numbers() -> None:
     assert "{} of {}. If limits".format(*limits["by submission"]) in text
     low, high = ([f(SHARES[name]) for name in RECORDS] for f in (min, max))
     assert f"starts {low[0]:.0%}".replace("%", " %") in text
-    assert low[1] == high[1]
-    words = f"{high[0]:.0%}, {low[1]:.0%} and {low[2]:.0%} to {high[2]:.0%} of the pairs"
+    words = (
+        f"{high[0]:.0%}, {low[1]:.0%} to {high[1]:.0%} and {low[2]:.0%} to {high[2]:.0%} "
+        "of the pairs"
+    )
     assert words.replace("%", " %") in text

@@ -104,7 +104,7 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "torus-first"], "placement=torus-first"),
         (["-p", "cluster"], "placement=cluster"),
         (["-p", "easy:order=random"], "a queue order in Python"),
-        (["-p", "r-list-0"], "silent_errors=retry"),
+        (["-p", "r-shelf-b"], "planning=shelf"),
         (["-p", "easy:detect=5s"], "stages of recovery"),
         (["-p", "easy:react=replacement"], "react=replacement"),
         (["-p", "easy", "--explain"], "--explain"),

@@ -3,20 +3,22 @@
 
 It was written from the documentation, and shares no rule with rebat. ``python -m
 tests.support.against_site_windows`` compares both. Sources are in parentheses: *site-rules* and
-*site* are pages of docs/how-to, *semantics* is a page of docs/explanation, *axes* and *glossary*
-are pages of docs/reference. *Module* is the description of rebat.rules.windows or of
-rebat.kernels.cell_plan. *Program* means that no document decides, and that this module does what
-rebat does.
-
-Times are whole seconds.
+*site* are pages of docs/how-to, *semantics* and *axes* are other pages. *Module* is the description
+of rebat.rules.windows or of rebat.kernels.cell_plan. *Program* means that no document decides, and
+that this module does what rebat does. Times are whole seconds.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-NEVER = 10**9
+from tests.oracles import site_rules
+from tests.oracles.counts import fits
+
+Nodes = frozenset[int]
 
 
 @dataclass(eq=False)
@@ -24,24 +26,11 @@ class Window:
     """A reservation of nodes: one time, or repeated times."""
 
     name: str
-    nodes: frozenset[int]
+    nodes: Nodes
     begin: int
     length: int
     every: int = 0
-    users: list[str] = field(default_factory=list)
-    accounts: list[str] = field(default_factory=list)
-
-    @classmethod
-    def parse(cls, text: str) -> Window:
-        """Return the reservation of a text like ``n:0-3:begin=4:length=2:every=9:user=a``."""
-        name, nodes, *words = text.split(":")
-        window = cls(name, range_of(nodes, 0), 0, 0)
-        for key, _, value in (word.partition("=") for word in words):
-            if key in ("user", "account"):
-                getattr(window, f"{key}s").append(value)
-            else:
-                setattr(window, key, int(value))
-        return window
+    owners: frozenset[tuple[str, str]] = frozenset()  # like ("user", "ann")
 
     def times(self, now: int, count: int = 8) -> list[tuple[int, int]]:
         """Return the next times of the reservation (program: a plan looks at eight of them)."""
@@ -51,17 +40,12 @@ class Window:
             begins = [self.begin + k * self.every for k in range(first, first + count)]
         return [(begin, begin + self.length) for begin in begins if begin + self.length > now]
 
-    def has(self, job: Job) -> bool:
-        """Return whether a job belongs to the users and accounts of the reservation."""
-        # program: one of them is enough (in Slurm, both must match if both are stated)
-        return job.user in self.users or job.account in self.accounts
 
-
-@dataclass(frozen=True)
-class Time:
-    """One of the times of a reservation."""
+class Time(NamedTuple):
+    """One of the times of a reservation, and its nodes."""
 
     window: Window
+    nodes: Nodes
     begin: int
     end: int
 
@@ -71,23 +55,11 @@ class Partition:
     """A named group of nodes, with limits and a queue order (site)."""
 
     name: str
-    index: int
-    nodes: frozenset[int]
+    nodes: Nodes
     tier: int
     order: str
     max_nodes: int
     max_time: int
-
-    @classmethod
-    def parse(cls, index: int, text: str, n_nodes: int, order: str) -> Partition:
-        """Return the partition of a text like ``p:0-3:2:order=shortest:max_time=9``."""
-        name, nodes, *words = text.split(":")
-        rest = dict(word.partition("=")[::2] for word in words if "=" in word)
-        tier = next((int(word) for word in words if "=" not in word), 1)
-        return cls(
-            name, index, range_of(nodes, n_nodes), tier, rest.get("order", order),
-            int(rest.get("max_nodes", NEVER)), int(rest.get("max_time", NEVER)),
-        )  # fmt: skip
 
     def allows(self, job: Job) -> bool:
         """Return whether a job is neither too large nor too long."""
@@ -95,84 +67,50 @@ class Partition:
 
 
 @dataclass(eq=False)
-class Job:
+class Job(site_rules.Job):
     """A rigid job, and its current attempt. ``wanted`` is the reservation that it waits for."""
 
-    id: str
-    n: int
-    submit: int
-    wall: int
-    run: int
-    user: str = ""
-    account: str = ""
-    requested: str = ""
-    places: tuple[str, ...] = ()  # the fields partition and queue
-    partition: Partition | None = None
+    partition: Any = None
     wanted: Window | None = None
     attempt: int = 0
-    failed: bool = False
     queued: int = 0
     serial: int = 0
-    start: int = 0
-    end: int = 0
-    nodes: frozenset[int] = frozenset()
+    nodes: Nodes = frozenset()
 
 
-@dataclass(eq=False)
-class Place:
+class Place(NamedTuple):
     """A number of nodes of each cell that a job uses in ``[start, end)``."""
 
     job: Job
     start: int
     end: int
-    used: dict[Cell, int]
-
-
-Cell = tuple[frozenset[Partition], frozenset[Time]]
-
-
-def range_of(text: str, n_nodes: int) -> frozenset[int]:
-    """Return the nodes of a text like ``0-3`` or ``all``."""
-    first, _, last = text.partition("-")
-    return frozenset(range(n_nodes) if text == "all" else range(int(first), int(last) + 1))
+    used: dict[Nodes, int]
 
 
 class Simulation:
     """One run."""
 
     def __init__(
-        self, jobs: list[Job], n_nodes: int, events: list[tuple[int, bool, int]],
-        options: dict[str, str],
+        self, jobs: list[Job], n_nodes: int, events: list[tuple[int, bool, int]], depth: str,
+        windows: list[Window], partitions: list[Partition],
     ) -> None:  # fmt: skip
-        self.n_nodes, self.depth = n_nodes, options["depth"]
-        order = options["order"]
-        texts = [text for text in options.get("reservations", "").split("+") if text]
-        self.windows = [Window.parse(text) for text in texts]
-        texts = [text for text in options.get("partitions", "").split("+") if text]
-        self.partitions = [
-            Partition.parse(index, text, n_nodes, order)
-            for index, text in enumerate(texts or ["machine:all"])
-        ]
-        self.seen, self.faults = set[str](), set[str]()
-        if 0 < sum(f":order={order}" in text for text in texts):
-            self.faults.add("a partition states the queue order of the policy")
+        self.depth, self.windows, self.partitions = depth, windows, partitions
         # semantics: jobs of one time are submitted in the order of their ids, as text
         self.coming = sorted(jobs, key=lambda job: (job.submit, job.id))
+        # program: at one time, repairs are before failures
         self.events = sorted(events, key=lambda event: (event[0], not event[1]))
-        self.up = set(range(n_nodes))
-        self.now, self.serials = -1, 0
+        self.up, self.now, self.serials = set(range(n_nodes)), -1, 0
         self.queue: list[Job] = []
         self.running: list[Job] = []
         self.rows: list[tuple[str, int, int, tuple[int, ...]]] = []
-        self.rejected: list[str] = []
-        self.bound: dict[int, set[Time]] = {}
-
-    # ---- events
+        self.rejected: list[Job] = []
+        self.bound: dict[str, set[Time]] = {}
+        self.has_bound = False
 
     def run(self) -> None:
         """Simulate until all jobs have ended: ends, submissions, failures, then a plan."""
         while self.coming or self.running or self.queue:
-            self.now = self.next_time()
+            self.now = min(time for time in self.next_times() if time > self.now)
             for job in [job for job in self.running if job.end == self.now]:
                 self.stop(job)
             while self.coming and self.coming[0].submit == self.now:
@@ -181,15 +119,14 @@ class Simulation:
             for group in self.groups():
                 self.decide(group)
 
-    def next_time(self) -> int:
-        """Return the next time at which something happens (module: when a new plan follows)."""
-        times = [job.end for job in self.running] + [job.submit for job in self.coming[:1]]
-        times += [event[0] for event in self.events[:1]]
+    def next_times(self) -> Iterator[int]:
+        """Yield times at which something happens (module: when a new plan follows)."""
+        yield from [job.end for job in self.running] + [job.submit for job in self.coming[:1]]
+        yield from [event[0] for event in self.events[:1]]
         for window in self.windows if self.queue else []:
-            wanted = any(self.request_of(job) is window for job in self.queue)
+            is_wanted = any(self.request_of(job) is window for job in self.queue)
             for begin, end in window.times(self.now):
-                times += [end, begin] if wanted else [end]
-        return min(time for time in times if time > self.now)
+                yield from [begin, end] if is_wanted else [end]
 
     def stop(self, job: Job) -> None:
         """End the attempt of a job."""
@@ -198,271 +135,183 @@ class Simulation:
         self.running.remove(job)
 
     def enter(self, job: Job) -> None:
-        """Put a job into the queue, or reject it."""
-        job.partition = self.partition_of(job)
+        """Put a job into the queue of its partition (site), or reject it."""
+        names = [job.owners.get("partition"), job.owners.get("queue")]
+        named = [p for name in names for p in self.partitions if p.name == name]
+        highest = max(partition.tier for partition in self.partitions)
+        named += [p for p in self.partitions if p.tier == highest and p.allows(job)]
+        job.partition = next(iter(named), None)
         for window in self.windows if job.partition else []:
-            if window.name == job.requested and self.fits_in(job, window):
+            if window.name == job.owners.get("reservation") and self.fits_in(job, window):
                 job.wanted = window  # site-rules: not if it never fits in it
-        self.note_faults(job)
-        if not job.partition or not job.partition.allows(job) or not self.ever_fits(job):
-            self.rejected.append(job.id)
-        else:
+        if job.partition and job.partition.allows(job) and self.ever_fits(job):
             self.put(job)
+        else:
+            self.rejected.append(job)
 
     def put(self, job: Job) -> None:
         """Put an attempt into the queue."""
-        self.serials += 1
         job.serial, job.queued = self.serials, self.now
+        self.serials += 1
         self.queue.append(job)
-
-    def partition_of(self, job: Job) -> Partition | None:
-        """Return the partition of a job (site: the named one, or the first that allows it)."""
-        for name in job.places:
-            for partition in self.partitions:
-                if partition.name == name:
-                    return partition
-        highest = max(partition.tier for partition in self.partitions)
-        first = [p for p in self.partitions if p.tier == highest and p.allows(job)]
-        return first[0] if first else None
 
     def change_nodes(self) -> None:
         """Repair nodes, then let nodes fail; requeue the jobs on them, in their order."""
         hit: list[Job] = []  # semantics: only jobs of one event are in the order of submission
         while self.events and self.events[0][0] == self.now:
             _, available, node = self.events.pop(0)
-            if available:
-                self.up.add(node)
-            else:
-                self.up.discard(node)
+            self.up = self.up | {node} if available else self.up - {node}
+            if not available:
                 hit += [job for job in self.running if node in job.nodes and job not in hit]
         for job in hit:
             self.stop(job)
-            job.attempt, job.failed = job.attempt + 1, True
+            job.attempt += 1
             self.put(job)
-            self.seen.add("failures")
-
-    # ---- reservations
-
-    def note_faults(self, job: Job) -> None:
-        """Note in which cases rebat is known to differ from the documents."""
-        place = job.partition
-        if not place or job.n > len(place.nodes):
-            return
-        for window in self.windows:
-            if window.name == job.requested and not job.wanted:
-                if job.n <= len(window.nodes) and not (window.every and job.wall > window.length):
-                    self.faults.add("a job requests a reservation in which it never fits")
-        blocking = [
-            w for w in self.windows
-            if 0 < w.every < w.length + job.wall and not self.is_open(w, job)
-        ]  # fmt: skip
-        rest = place.nodes.difference(*(w.nodes for w in blocking))
-        if (len(rest) >= job.n) != self.ever_fits(job):
-            self.faults.add("a job fits only between the times of single reservations")
 
     def request_of(self, job: Job) -> Window | None:
         """Return the reservation that a job waits for, until it is over."""
         return job.wanted if job.wanted and job.wanted.times(self.now) else None
 
+    def is_open(self, window: Window, job: Job) -> bool:
+        """Return whether a job may use a reservation (program: only the requested one)."""
+        if wanted := self.request_of(job):
+            return window is wanted
+        # program: one of the owners is enough (in Slurm, a user and an account if both are stated)
+        return not window.owners.isdisjoint(job.owners.items())
+
+    def has_room(self, job: Job, nodes: Nodes, closed: list[Window], start: int) -> bool:
+        """Return whether a job fits on nodes of an empty machine, outside of reservations."""
+        for window in closed:
+            if any(begin < start + job.wall for begin, _ in window.times(start, 1)):
+                nodes -= window.nodes
+        return len(nodes) >= job.n
+
     def fits_in(self, job: Job, window: Window) -> bool:
         """Return whether a job fits into a reservation of an empty machine, at any time of it."""
-        assert job.partition
         nodes = job.partition.nodes & window.nodes
-        first = self.late(0) if window.every else window.begin
-        starts = range(first, first + (self.cycle() if window.every else window.length))
-        times = window.times(first, 2 * self.cycle())
         others = [other for other in self.windows if other is not window]
+        once = range(window.begin, window.begin + window.length)
         return any(
-            begin <= start and start + job.wall <= end
-            and sum(not self.meets(others, node, start, job.wall) for node in nodes) >= job.n
-            for start in starts
-            for begin, end in times
-        )  # fmt: skip
+            begin <= start and start + job.wall <= end and self.has_room(job, nodes, others, start)
+            for start in (self.cycle() if window.every else once)
+            for begin, end in window.times(start, 1)
+        )
 
     def ever_fits(self, job: Job) -> bool:
         """Return whether a job fits between repeated reservations or on the other nodes."""
-        assert job.partition
-        wanted, late = self.request_of(job), self.late(self.now)
-        if wanted and wanted.every:
-            return True
+        wanted, nodes = self.request_of(job), job.partition.nodes
         closed = [w for w in self.windows if w.every and not self.is_open(w, job)]
-        return any(
-            sum(not self.meets(closed, n, at, job.wall) for n in job.partition.nodes) >= job.n
-            for at in range(late, late + self.cycle())
-        )
+        fits_outside = any(self.has_room(job, nodes, closed, start) for start in self.cycle())
+        return fits_outside or (wanted is not None and wanted.every > 0)
 
-    def meets(self, windows: list[Window], node: int, start: int, wall: int) -> bool:
-        """Return whether a node belongs to one of these reservations in a time."""
-        return any(
-            node in window.nodes
-            and window.times(start)[:1]
-            and window.times(start)[0][0] < start + wall
-            for window in windows
-        )
+    def cycle(self) -> range:
+        """Return times after which repeated reservations are as before. The others are over."""
+        first = max((window.begin + window.length for window in self.windows), default=0)
+        return range(first, first + math.lcm(*(window.every or 1 for window in self.windows)))
 
-    def late(self, now: int) -> int:
-        """Return a time at which all reservations are over or repeated."""
-        return max([now, *(window.begin + window.length for window in self.windows)])
-
-    def cycle(self) -> int:
-        """Return a time after which all repeated reservations are as before."""
-        return math.lcm(*(window.every or 1 for window in self.windows))
-
-    def is_open(self, window: Window, job: Job) -> bool:
-        """Return whether a job may use a reservation.
-
-        Program: a job that requested one may use no other.
-        """
-        wanted = self.request_of(job)
-        return window is wanted if wanted else window.has(job)
-
-    def can_use(self, node: int, job: Job, start: int, times: list[Time]) -> bool:
+    def can_use(self, node: int, job: Job, start: int, times: Iterable[Time]) -> bool:
         """Return whether a job may use a node from a start (site-rules: reservations)."""
         end, wanted = start + job.wall, self.request_of(job)
         mine = [time for time in times if time.window is wanted]
-        if mine and (wanted.every or start < mine[-1].end):  # only in its time, on its nodes
-            if node not in wanted.nodes or not any(t.begin <= start and end <= t.end for t in mine):
+        if mine and start < max(t.end for t in mine):  # only in its time, on its nodes
+            if not any(node in t.nodes and t.begin <= start and end <= t.end for t in mine):
                 return False
-        return not any(
-            node in t.window.nodes and t.begin < end and start < t.end
-            for t in times if not self.is_open(t.window, job)
-        )  # fmt: skip
+        closed = [t for t in times if node in t.nodes and not self.is_open(t.window, job)]
+        return not any(t.begin < end and start < t.end for t in closed)
 
     def binds(self, time: Time, place: Place) -> bool:
         """Return whether a reservation changes a plan that was made without it (module)."""
-        job = place.job
-        assert job.partition
-        inside = time.window.nodes & job.partition.nodes
-        if not inside or self.request_of(job) is time.window:
-            return bool(inside)
+        job, nodes = place.job, place.job.partition.nodes
+        if not time.nodes & nodes or self.request_of(job) is time.window:
+            return bool(time.nodes & nodes)
         if self.is_open(time.window, job):  # program: not if the job can use no other node
-            return time.begin <= place.start == self.now and inside != job.partition.nodes
+            return time.begin <= place.start == self.now and not nodes <= time.nodes
         return time.begin < place.end and place.start < time.end
-
-    # ---- plan
 
     def groups(self) -> list[list[Partition]]:
         """Return the partitions, joined if they share nodes (site: others are independent)."""
         groups: list[list[Partition]] = []
         for partition in self.partitions:
             near = [g for g in groups if any(p.nodes & partition.nodes for p in g)]
+            together = {partition, *(p for g in near for p in g)}
             groups = [g for g in groups if g not in near]
-            groups.append([*(p for g in near for p in g), partition])
+            groups.append([p for p in self.partitions if p in together])
         return groups
-
-    def ordered(self, group: list[Partition]) -> list[Job]:
-        """Return the queue of a group (site: tiers first, then equal orders together)."""
-        orders = [(p.tier, p.order) for p in sorted(group, key=lambda p: p.index)]
-
-        def key(job: Job) -> tuple[int, ...]:
-            p = job.partition
-            assert p
-            values = {
-                "fcfs": job.queued, "shortest": job.wall, "largest": -job.n, "smallest": job.n,
-            }  # fmt: skip
-            place = orders.index((p.tier, p.order))
-            return -p.tier, place, -job.failed, values[p.order], job.serial
-
-        return sorted([job for job in self.queue if job.partition in group], key=key)
 
     def decide(self, group: list[Partition]) -> None:
         """Plan, and again with the reservations that bind then, until no other binds."""
-        queue = self.ordered(group)
-        nodes = frozenset(node for partition in group for node in partition.nodes)
-        near = [
-            Time(w, *time) for w in self.windows if w.nodes & nodes for time in w.times(self.now)
-        ]
-        # site-rules: nothing changes until a planned job overlaps; program: then until the end
-        binding = self.bound.setdefault(group[0].index, set())
-        binding.intersection_update(near)
-        more = True
-        while more:
-            plan = self.plan(group, queue, binding)
-            more = [t for t in near if t not in binding and any(self.binds(t, p) for p in plan)]
-            binding.update(more)
-        if binding:
-            self.seen.add("reservations")
-        for place in plan:
-            if place.start == self.now:
-                self.begin(place, group, binding)
+        kinds = [(p.tier, p.order) for p in group]
 
-    def cell_of(self, node: int, group: list[Partition], binding: set[Time]) -> Cell:
-        """Return the cell of a node: its partitions, and its reservations that bind."""
-        return (
-            frozenset(p for p in group if node in p.nodes),
-            frozenset(t for t in binding if node in t.window.nodes),
+        def key(job: Job) -> tuple[int, ...]:
+            """Return the key of a job (site: tier, then equal orders together)."""
+            keys = {"fcfs": job.queued, "shortest": job.wall, "largest": -job.n, "smallest": job.n}
+            tier, order = job.partition.tier, job.partition.order
+            place = kinds.index((tier, order))  # program: the first in the list is first
+            return -tier, place, -(job.attempt > 0), keys[order], job.serial
+
+        queue = sorted([job for job in self.queue if job.partition in group], key=key)
+        near = [w for w in self.windows if any(w.nodes & p.nodes for p in group)]
+        coming = {Time(w, w.nodes, *time) for w in near for time in w.times(self.now)}
+        # site-rules: nothing changes until a planned job overlaps; program: then until the end
+        binding = self.bound.setdefault(group[0].name, set())
+        binding &= coming
+        places = self.plan(group, queue, binding)
+        while more := {t for t in coming - binding if any(self.binds(t, p) for p in places)}:
+            binding |= more
+            places = self.plan(group, queue, binding)
+        self.has_bound |= bool(binding)
+        for place in [place for place in places if place.start == self.now]:
+            self.begin(place)
+
+    def begin(self, place: Place) -> None:
+        """Start a job on the lowest free nodes of its cells (axes: any)."""
+        job, free = place.job, self.up.difference(*(other.nodes for other in self.running))
+        job.nodes = frozenset(
+            node for cell, n in place.used.items() for node in sorted(cell & free)[:n]
         )
+        job.start, job.end = self.now, self.now + min(job.run, job.wall)
+        assert len(job.nodes) == job.n
+        self.queue.remove(job)
+        self.running.append(job)
 
     def plan(self, group: list[Partition], queue: list[Job], binding: set[Time]) -> list[Place]:
         """Return the places of jobs (site: under EASY, one reservation in each partition)."""
-        cells: dict[Cell, list[int]] = {}
-        for node in range(self.n_nodes):
-            if any(node in p.nodes for p in group):
-                cells.setdefault(self.cell_of(node, group, binding), []).append(node)
-        taken, made, blocked = [], [], set()
+        cells: dict[frozenset[Partition | Time], Nodes] = {}
+        for node in {node for partition in group for node in partition.nodes}:
+            kind = frozenset(x for x in [*group, *binding] if node in x.nodes)
+            cells[kind] = cells.get(kind, frozenset()) | {node}
+        running, made, blocked = [], [], []
         for job in self.running:
-            if job.partition in group:
-                used = {c: len(job.nodes & {*cells[c]}) for c in cells}
-                taken.append(Place(job, job.start, job.start + job.wall, used))
+            used = {cell: len(job.nodes & cell) for cell in cells.values()}
+            running.append(Place(job, job.start, job.start + job.wall, used))
         for job in queue:
-            place = self.first_fit(job, cells, [*taken, *made], [*binding])
-            if place is None:
-                continue
-            if place.start > self.now:
-                if self.depth == "greedy" or (self.depth == "easy" and job.partition in blocked):
-                    continue
-                blocked.add(job.partition)
-            made.append(place)
+            place = self.first_fit(job, cells, [*running, *made], binding)
+            if place and place.start > self.now:
+                blocked.append(job.partition)
+                depth = {"greedy": 0, "easy": 1}.get(self.depth, len(queue))
+                place = place if blocked.count(job.partition) <= depth else None
+            made += [place] if place else []
         return made
 
-    def first_fit(
-        self, job: Job, cells: dict[Cell, list[int]], places: list[Place], binding: list[Time]
-    ) -> Place | None:
-        """Return the earliest place of a job."""
-        binding = sorted(binding, key=lambda time: time.end)
-        starts = {self.now, *(p.end for p in places)}
-        starts.update(date for time in binding for date in (time.begin, time.end))
-        for start in sorted(start for start in starts if start >= self.now):
-            over = [p for p in places if p.start < start + job.wall and p.end > start]
-            dates = [start, *(p.start for p in over if p.start > start)]
+    def first_fit(self, job: Job, cells: Any, places: list[Place], binding: Any) -> Place | None:
+        """Return the earliest place of a job (module: in the cells of the fewest sets first)."""
+
+        def key(kind: Any) -> tuple[bool, int, int]:
+            """Return the key of a cell (program: each time of a reservation counts)."""
+            times = [time for time in kind if isinstance(time, Time) and time.begin <= self.now]
+            # site-rules: jobs prefer nodes that are open to them (program: now, not at the start)
+            is_mine = any(self.is_open(time.window, job) for time in times)
+            return not is_mine, len(kind), min(cells[kind])
+
+        order = [cells[kind] for kind in sorted(cells, key=key) if job.partition in kind]
+        dates = {self.now, *(p.end for p in places)}.union(*(time[2:] for time in binding))
+        for start in sorted(date for date in dates if date >= self.now):
             left, used = job.n, {}
-            for cell in self.preferred(job, cells):
-                if job.partition in cell[0] and self.can_use(cells[cell][0], job, start, binding):
-                    busy = max(
-                        sum(p.used.get(cell, 0) for p in over if p.start <= at < p.end)
-                        for at in dates
-                    )
-                    used[cell] = min(left, len(self.up & {*cells[cell]}) - busy)
-                    left -= used[cell]
+            for cell in [c for c in order if self.can_use(min(c), job, start, binding)]:
+                taken, n = [(p.start, p.end, p.used.get(cell, 0)) for p in places], left
+                while not fits(len(self.up & cell), taken, start, n, job.wall):
+                    n -= 1
+                left, used[cell] = left - n, n
             if not left:
                 return Place(job, start, start + job.wall, used)
         return None
-
-    def preferred(self, job: Job, cells: dict[Cell, list[int]]) -> list[Cell]:
-        """Return the cells in the order in which a job uses them (module: the fewest first)."""
-
-        def key(cell: Cell) -> tuple[bool, int, int]:
-            partitions, times = cell
-            # site-rules: jobs prefer nodes that are open to them (program: now, not at the start)
-            mine = any(self.is_open(t.window, job) and t.begin <= self.now for t in times)
-            # program: each time of a reservation counts
-            return not mine, len(partitions) + len(times), cells[cell][0]
-
-        return sorted(cells, key=key)
-
-    def begin(self, place: Place, group: list[Partition], binding: set[Time]) -> None:
-        """Start a job on the lowest free nodes of its cells (axes: any)."""
-        job = place.job
-        busy = {node for other in self.running for node in other.nodes}
-        chosen: list[int] = []
-        for cell, count in place.used.items():
-            free = [
-                node for node in sorted(self.up - busy)
-                if self.cell_of(node, group, binding) == cell
-            ]  # fmt: skip
-            chosen += free[:count]
-        assert len(chosen) == job.n
-        job.nodes, job.start = frozenset(chosen), self.now
-        job.end = self.now + min(job.run, job.wall)
-        self.queue.remove(job)
-        self.running.append(job)

@@ -132,14 +132,18 @@ class Case:
 
     def oracle(self) -> site_windows.Simulation:
         """Return the oracle, before its run."""
-        made = []
+        second, made = to_us(1), []
         for job in self.jobs:
-            places = tuple(job.extra[name] for name in ("partition", "queue") if name in job.extra)
-            owners = [job.extra.get(name, "") for name in ("user", "account", "reservation")]
-            times = job.submit_us // to_us(1), (job.walltime_us or 0) // to_us(1)
+            times = job.submit_us // second, (job.walltime_us or 0) // second
             length = int(job.profile[1:])
-            made.append(site_windows.Job(job.id, job.n_nodes, *times, length, *owners, places))
-        return site_windows.Simulation(made, self.n_nodes, self.events, self.options)
+            made.append(site_windows.Job(job.id, job.n_nodes, *times, length, {**job.extra}))
+        options, order = self.options, self.options["order"]
+        windows = [window_of(text) for text in options.get("reservations", "").split("+") if text]
+        parts = options.get("partitions", "machine:all").split("+")
+        return site_windows.Simulation(
+            made, self.n_nodes, self.events, options["depth"], windows,
+            [partition_of(text, self.n_nodes, order) for text in parts],
+        )  # fmt: skip
 
     def run(self) -> RunResult:
         """Return the run of rebat."""
@@ -157,6 +161,32 @@ class Case:
         )  # fmt: skip
 
 
+def nodes_of(text: str, n_nodes: int) -> frozenset[int]:
+    """Return the nodes of a text like ``0-3`` or ``all``."""
+    first, _, last = text.partition("-")
+    return frozenset(range(n_nodes) if text == "all" else range(int(first), int(last) + 1))
+
+
+def window_of(text: str) -> site_windows.Window:
+    """Return the reservation of a text like ``n:0-3:begin=4:length=2:every=9:user=a``."""
+    name, nodes, *words = text.split(":")
+    pairs = [(key, value) for key, _, value in (word.partition("=") for word in words)]
+    owners = frozenset(pair for pair in pairs if pair[0] in ("user", "account"))
+    times = {key: int(value) for key, value in pairs if key in ("begin", "length", "every")}
+    return site_windows.Window(name, nodes_of(nodes, 0), **times, owners=owners)
+
+
+def partition_of(text: str, n_nodes: int, order: str) -> site_windows.Partition:
+    """Return the partition of a text like ``p:0-3:2:order=shortest:max_time=9``."""
+    name, nodes, *words = text.split(":")
+    rest = dict(word.partition("=")[::2] for word in words if "=" in word)
+    tier = next((int(word) for word in words if "=" not in word), 1)  # program: 1 by default
+    most = (int(rest.get(key, sys.maxsize)) for key in ("max_nodes", "max_time"))
+    return site_windows.Partition(
+        name, nodes_of(nodes, n_nodes), tier, rest.get("order", order), *most
+    )
+
+
 def schedule_of(result: RunResult) -> tuple[list[Row], list[str]]:
     """Return id, start, end and nodes of the attempts that ran, and the ids of rejected jobs."""
     ran: list[Row] = []
@@ -172,6 +202,54 @@ def schedule_of(result: RunResult) -> tuple[list[Row], list[str]]:
     return ran, sorted(rejected)
 
 
+def faults_of(case: Case, oracle: site_windows.Simulation, jobs: list[site_windows.Job]) -> str:
+    """Return the known faults of rebat that can matter in a case.
+
+    The documents state: the order of a partition is by default that of the policy, and partitions
+    with equal orders are sorted together; each partition has a reservation under EASY; a job that
+    never fits in the reservation that it requested is like all others; a job that fits neither
+    between reservations nor on the other nodes is rejected.
+    """
+    found: set[str] = set()
+    texts, order = case.options.get("partitions", "").split("+"), case.options["order"]
+    if any(f":order={order}" in text for text in texts):
+        found.add("a partition states the queue order of the policy")
+    for group in oracle.groups():
+        if joined_in_order(oracle.partitions, group) != group:
+            found.add("partitions are joined in another order")
+        kinds = {(p.nodes, p.tier, p.order) for p in group}
+        if case.options["depth"] == "easy" and len(group) > 1 and len(kinds) == 1:
+            found.add("under EASY, equal partitions have one reservation")
+    for job in jobs:
+        if not job.partition or job.n > len(job.partition.nodes):
+            continue
+        for window in oracle.windows:
+            seems_to_fit = job.n <= len(window.nodes)
+            if window.every and job.wall > window.length:
+                seems_to_fit = False
+            if window.name == job.owners.get("reservation") and seems_to_fit and not job.wanted:
+                found.add("a job requests a reservation in which it never fits")
+        closed = [w for w in oracle.windows if not oracle.is_open(w, job)]
+        rest = job.partition.nodes.difference(
+            *(w.nodes for w in closed if 0 < w.every < w.length + job.wall)
+        )
+        if job.partition.allows(job) and (len(rest) >= job.n) != oracle.ever_fits(job):
+            found.add("a job fits between the times of each reservation, but not of all")
+    return ", ".join(sorted(found))
+
+
+def joined_in_order(
+    partitions: list[site_windows.Partition], group: list[site_windows.Partition]
+) -> list[site_windows.Partition]:
+    """Return a group in the order in which rebat joins its partitions."""
+    groups: list[list[site_windows.Partition]] = []
+    for partition in partitions:
+        linked = [g for g in groups if any(p.nodes & partition.nodes for p in g)]
+        groups = [g for g in groups if g not in linked]
+        groups.append([*(p for g in linked for p in g), partition])
+    return next(found for found in groups if group[0] in found)
+
+
 def play(seed: int) -> str:
     """Compare a case with the oracle; return what was compared.
 
@@ -179,21 +257,24 @@ def play(seed: int) -> str:
     """
     case = Case(seed)
     oracle = case.oracle()
+    jobs = [*oracle.coming]
     oracle.run()
     try:
         compare(case, oracle)
     except (AssertionError, RebatError):
-        if not oracle.faults:
+        faults = faults_of(case, oracle, jobs)
+        if not faults:
             raise
-        return f"differs, known: {', '.join(sorted(oracle.faults))}"
-    binds = " that bind" if "reservations" in oracle.seen else ""
-    return f"{case.kind}{binds}{' + failures' if 'failures' in oracle.seen else ''}"
+        return f"differs, known: {faults}"
+    binds = " that bind" if oracle.has_bound else ""
+    hits = " + failures" if any(job.attempt for job in jobs) else ""
+    return f"{case.kind}{binds}{hits}"
 
 
 def compare(case: Case, oracle: site_windows.Simulation) -> None:
     """Check that a case has the schedule of the oracle."""
     ran, rejected = schedule_of(case.run())
-    ours = sorted(oracle.rejected)
+    ours = sorted(job.id for job in oracle.rejected)
     assert ours == rejected, f"\n  rejected by oracle  {ours}\n  rejected by program {rejected}"
     by_start = [sorted(rows, key=lambda row: (row[1], row)) for rows in (oracle.rows, ran)]
     for mine, other in zip(*by_start, strict=False):
