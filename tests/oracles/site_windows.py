@@ -213,9 +213,9 @@ class Simulation:
         """Return whether a job may use a node from a start (site-rules: reservations)."""
         end, wanted = start + job.wall, self.request_of(job)
         mine = [time for time in times if time.window is wanted]
-        if mine and start < max(t.end for t in mine):  # only in its time, on its nodes
-            if not any(node in t.nodes and t.begin <= start and end <= t.end for t in mine):
-                return False
+        inside = any(node in t.nodes and t.begin <= start and end <= t.end for t in mine)
+        if mine and start < max(t.end for t in mine) and not inside:
+            return False  # only in its time, on its nodes
         closed = [t for t in times if node in t.nodes and not self.is_open(t.window, job)]
         return not any(t.begin < end and start < t.end for t in closed)
 

@@ -271,6 +271,7 @@ def groups_of_partitions(partitions: Sequence[Partition]) -> list[list[Partition
         linked = [g for g in groups if any(other.nodes.meets(partition.nodes) for other in g)]
         groups = [group for group in groups if group not in linked]
         groups.append([*(row for group in linked for row in group), partition])
+    groups = [sorted(group, key=partitions.index) for group in groups]
     return sorted(groups, key=lambda group: partitions.index(group[0]))
 
 

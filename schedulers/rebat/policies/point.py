@@ -6,6 +6,7 @@ To add one of these parts, write a module with its options, and add them to a ta
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Annotated, Any
 
@@ -359,8 +360,12 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def partitions(self) -> str:
-        """The partitions, in the notation of `partitions.read_partitions`."""
-        return str(self.values.get("partitions", ""))
+        """The partitions, in the notation of `partitions.read_partitions`.
+
+        Partitions state no order that is also the order of the scheduler.
+        """
+        stated = rf":order={re.escape(self.common.order)}(?=[:+]|$)"
+        return re.sub(stated, "", str(self.values.get("partitions", "")))
 
     @property
     def parted(self) -> bool:

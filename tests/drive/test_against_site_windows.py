@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations, and partitions that share nodes: schedules are equal to those of a slow oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.support.against_site_windows import play
+from tests.support.amount import few
+
+
+@pytest.mark.sampled
+def test_random_schedules_are_those_of_the_oracle() -> None:
+    kinds = Counter(play(seed) for seed in range(few(1500)))
+    excepted = sum(count for kind, count in kinds.items() if kind.startswith("excepted"))
+    assert excepted < kinds.total() / 10
+    assert kinds["windows that bind"] and kinds["both that bind"] and kinds["partitions"]
