@@ -74,8 +74,9 @@ class ByRules(Recorder):
         session.windows = SiteWindows(point.common.reservations, machine, cores)
         submissions = self._transactions.registry.submissions
         for j, (job_id, row) in enumerate(zip(session.submitted, state.jobs, strict=True)):
-            session.add_owner(row, submissions[job_id].traits)
-            session.place(j, submissions[job_id].traits)
+            if job_id in submissions:  # otherwise, the job has ended before the first plan
+                session.add_owner(row, submissions[job_id].traits)
+                session.place(j, submissions[job_id].traits)
         session.show(
             tables.with_plans_of(
                 session.room, machine, arrays_of(point.formulas, session.n_nodes),
