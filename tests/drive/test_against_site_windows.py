@@ -17,3 +17,9 @@ def test_random_schedules_are_those_of_the_oracle() -> None:
     excepted = sum(count for kind, count in kinds.items() if kind.startswith("excepted"))
     assert excepted < kinds.total() / 10
     assert kinds["windows that bind"] and kinds["both that bind"] and kinds["partitions"]
+
+
+@pytest.mark.parametrize("seed", [1, 13, 37, 814, 1728, 3756])
+def test_runs_that_once_differed_from_the_oracle(seed: int) -> None:
+    """For example, a job that requested a reservation with too few nodes in its partition."""
+    assert not play(seed).startswith("excepted")

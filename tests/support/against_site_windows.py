@@ -213,10 +213,12 @@ def exceptions_of(case: Case, oracle: site_windows.Simulation, jobs: list[site_w
         if not job.partition or job.n > len(job.partition.nodes):
             continue
         for window in oracle.windows:
-            seems_to_fit = job.n <= len(window.nodes)
-            if window.every and job.wall > window.length:
-                seems_to_fit = False
-            if window.name == job.owners.get("reservation") and seems_to_fit and not job.wanted:
+            has_room = job.n <= len(window.nodes & job.partition.nodes)
+            if window.name != job.owners.get("reservation") or not has_room or job.wanted:
+                continue
+            if job.wall <= window.length:
+                found.add("other reservations close the one that a job requested")
+            elif not window.every:
                 found.add("a job is longer than the single window that it requested")
         closed = [w for w in oracle.windows if not oracle.is_open(w, job)]
         rest = job.partition.nodes.difference(

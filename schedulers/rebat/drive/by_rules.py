@@ -198,7 +198,8 @@ class ByRules(Recorder):
             job = state.jobs[state.attempts[a].job]
             return self._session.limits.why_never(job.client, attempt.n_nodes)
         if state.attempts[a].cause == codes.NO_WINDOW:
-            job = {"who": state.jobs[state.attempts[a].job].who, "size": attempt.n_nodes}
+            row = state.jobs[state.attempts[a].job]
+            job = {"who": row.who, "partition": row.partition, "size": attempt.n_nodes}
             return self._session.windows.why_never(job, attempt.walltime_us, attempt.queued_us)
         partition = self._session.partition_of(state.attempts[a].job)
         wall_us = state.attempts[a].wall

@@ -122,7 +122,6 @@ class SiteWindows:
             begin=column("begin_us"),
             length=column("length_us"),
             every=column("every_us"),
-            total=inside.sum(axis=1),
             **self._kinds(),
             n_inside=np.array([(inside & own).sum(axis=1) for own in members], dtype=np.int64),
             n_members=members.sum(axis=1),
@@ -198,7 +197,7 @@ class SiteWindows:
         """Return why a job fits between no two windows of reservations."""
         asks, admits = (kind[job["who"]] for kind in self._kinds().values())
         wall_us = planned_us(wall_us)
-        fits = [self._fits_in(row, int(job["size"]), wall_us, queued_us) for row in self._rows]
+        fits = [self._fits_in(row, job, wall_us, queued_us) for row in self._rows]
         opened = asks if (asks & fits).any() else admits
         names = [
             row.name
@@ -207,10 +206,10 @@ class SiteWindows:
         ]
         return why_never(names)
 
-    @staticmethod
-    def _fits_in(row: Reservation, size: int, wall_us: int, queued_us: int) -> bool:
+    def _fits_in(self, row: Reservation, job: Any, wall_us: int, queued_us: int) -> bool:
         """Return whether a job that requests a reservation can run in one of its windows."""
-        if row.nodes.size < size:
+        usable = self._machine.members[job["partition"]] & self._machine.mask(row.nodes)
+        if usable.sum() < job["size"]:
             return False
         if row.every_us:
             return wall_us <= row.length_us

@@ -43,9 +43,8 @@ class CellTable(NamedTuple):
         the depth, and its nodes.
     before : array, shape (r, n + 1)
         The number of nodes of a reservation before each node.
-    begin, length, every, total : arrays, shape (r,)
-        The first window of each reservation, the time between windows (0: there is only one), and
-        the number of nodes.
+    begin, length, every : arrays, shape (r,)
+        The first window of each reservation, and the time between windows (0: there is only one).
     asks, admits : bool arrays, shape (w, r)
         Whether a job requested a reservation, and whether a reservation is for its user or account.
     n_inside, n_members : arrays, shapes (q, r) and (q,)
@@ -86,7 +85,6 @@ class CellTable(NamedTuple):
     begin: Any
     length: Any
     every: Any
-    total: Any
     asks: Any
     admits: Any
     n_inside: Any
@@ -156,7 +154,7 @@ def release_windows(cells: Any, p: int) -> bool:
 @inner
 def fits_in(cells: Any, a: int, r: int, size: int, now: int) -> bool:
     """Return whether a job that requests a reservation can run in one of its windows."""
-    if cells.total[r] < size:
+    if cells.n_inside[cells.partition[a], r] < size:
         return False
     if cells.every[r]:
         return bool(cells.wall[a] <= cells.length[r])
