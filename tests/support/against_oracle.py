@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from typing import Any
 
 from rebat.core.attempts import Cause
@@ -16,6 +15,7 @@ from rebat.core.units import to_us
 from rebat.runs.single import RunResult
 from tests.oracles.simulator import FOREVER, Job, Pattern, Simulation, StuckError
 from tests.support.both_ways import Case
+from tests.support.seeds import play_all
 
 
 def options_of(policy: str) -> dict[str, str]:
@@ -120,18 +120,15 @@ def compare(case: Any, oracle: Simulation) -> str:
     return "steals" if ledger.steals else "requeues" if ledger.interrupted else "plain"
 
 
-def main(count: int, first: int = 0) -> None:
-    """Compare this number of cases; stop at the first that differs."""
-    kinds: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        case = Case(seed, limited=False)
-        try:
-            kinds[play(case)] += 1
-        except BaseException:
-            print(f"case {seed}: {case.policy}")
-            raise
-    print(f"{count} cases: {dict(sorted(kinds.items()))}")
+def case_of(seed: int) -> Case:
+    """Return the case of a seed, which the oracle can simulate."""
+    return Case(seed, limited=False)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    play_all(
+        lambda seed: [play(case_of(seed))],
+        lambda seed: case_of(seed).policy,
+        *map(int, sys.argv[1:]),
+        excepts=True,
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import Counter
 from typing import Any
 
 from rebat.core.attempts import Cause
@@ -17,6 +16,7 @@ from rebat.core.units import FOREVER_US, to_us
 from rebat.policies.presets import preset
 from rebat.runs.single import RunResult, simulate
 from tests.oracles import site_rules
+from tests.support.seeds import play_all
 
 ORDERS = (
     "-usage/10", "age-usage/3", "-usage+class", "fairshare", "fairshare", "100*fairshare+age/10",
@@ -191,17 +191,10 @@ def kind_of(case: Case, oracle: site_rules.Simulation) -> str:
     return f"{kind} + limits" if oracle.has_barred else kind
 
 
-def main(count: int, first: int = 0) -> None:
-    """Compare this number of cases; stop at the first that differs."""
-    kinds: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        try:
-            kinds[play(seed)] += 1
-        except BaseException:
-            print(f"case {seed}: {Case(seed).policy}")
-            raise
-    print(f"{count} cases: {dict(sorted(kinds.items()))}")
-
-
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    play_all(
+        lambda seed: [play(seed)],
+        lambda seed: Case(seed).policy,
+        *map(int, sys.argv[1:]),
+        excepts=True,
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import Counter
 from typing import Any
 
 from rebat.core.attempts import Cause
@@ -20,6 +19,7 @@ from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
 from rebat.runs.single import RunResult, simulate
 from tests.oracles import site_windows
+from tests.support.seeds import play_all
 
 Row = tuple[str, int, int, tuple[int, ...]]
 ORDERS = ("fcfs", "fcfs", "fcfs", "shortest", "largest", "smallest")
@@ -261,17 +261,10 @@ def compare(case: Case, oracle: site_windows.Simulation) -> None:
     assert len(oracle.rows) == len(ran), (len(oracle.rows), len(ran))
 
 
-def main(count: int, first: int = 0) -> None:
-    """Compare this number of cases; stop at the first that differs."""
-    kinds: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        try:
-            kinds[play(seed)] += 1
-        except BaseException:
-            print(f"case {seed}: {Case(seed).policy}")
-            raise
-    print(f"{count} cases: {dict(sorted(kinds.items()))}")
-
-
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    play_all(
+        lambda seed: [play(seed)],
+        lambda seed: Case(seed).policy,
+        *map(int, sys.argv[1:]),
+        excepts=True,
+    )

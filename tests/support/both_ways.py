@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import Counter
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -38,6 +37,7 @@ from rebat.runs.single import RunResult
 from rebat.state import codes, tables
 from tests.support.asked import simulate
 from tests.support.dependent import check_dependent, dependent
+from tests.support.seeds import play_all
 
 PREDICTED = ("walltime", "recent", "recent", "actual", "0.5", "0.02")
 USERS: tuple[dict[str, Any], ...] = ({"user": "ann"}, {"user": "ann"}, {"user": "bob"}, {})
@@ -448,18 +448,6 @@ def check_same_plans(ours: PlanRecord | None, expected: PlanRecord | None) -> No
     assert (ours.ids, ours.texts) == (expected.ids, expected.texts)
 
 
-def main(count: int, first: int = 0) -> None:
-    """Run this number of cases; stop at the first that fails."""
-    kinds: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        try:
-            kinds[play(seed)] += 1
-        except BaseException:
-            print(f"case {seed}: {Case(seed).policy}")
-            raise
-    print(f"{count} cases agree: {dict(sorted(kinds.items()))}")
-
-
 def with_tiny_tables() -> None:
     """Let all tables begin with one row, or none, and grow only by what is needed."""
     tables.SPARE, tables.POINTS, tables.SLICES = 0, 1, 1
@@ -471,4 +459,4 @@ if __name__ == "__main__":
     if "tiny" in sys.argv:
         sys.argv.remove("tiny")
         with_tiny_tables()
-    main(*map(int, sys.argv[1:]))
+    play_all(lambda seed: [play(seed)], lambda seed: Case(seed).policy, *map(int, sys.argv[1:]))

@@ -31,6 +31,7 @@ from tests.support.both_ways import both, line_per_node, with_users
 from tests.support.dependent import check_dependent, dependent
 from tests.support.findings import findings_in
 from tests.support.recordings import replay
+from tests.support.seeds import play_all
 
 REPLACING = [
     "dbes:react=replacement", "pwa:react=replacement,spares=1", "sa:react=replacement",
@@ -188,19 +189,18 @@ def schedule(case: Case, scheduler: Scheduler, **options: bool) -> list[str]:
     return [*jobs_csv(job for job in engine.ended if job.workload != PROBES)]
 
 
-def main(count: int, first: int = 0) -> None:
-    """Run this number of cases; stop at the first that fails."""
-    with tempfile.TemporaryDirectory() as name:
-        for seed in range(first, first + count):
-            try:
-                play(Case(seed), Path(name))
-                play_split(Case(seed))
-                play_noisy(Case(seed))
-            except BaseException:
-                print(f"case {seed}: {Case(seed).policy}")
-                raise
-    print(f"{count} cases agree")
+def play_ways(seed: int, folder: Path) -> list[str]:
+    """Compare a case whole, in split instants, and with noise."""
+    play(Case(seed), folder)
+    play_split(Case(seed))
+    play_noisy(Case(seed))
+    return ["equal"]
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    with tempfile.TemporaryDirectory() as name:
+        play_all(
+            lambda seed: play_ways(seed, Path(name)),
+            lambda seed: Case(seed).policy,
+            *map(int, sys.argv[1:]),
+        )

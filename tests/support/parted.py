@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import Counter
 from typing import Any
 
 import msgspec
@@ -27,6 +26,7 @@ from rebat.runs.single import RunResult
 from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same
 from tests.support.dependent import dependent
+from tests.support.seeds import play_all
 
 
 class PartedCase:
@@ -190,18 +190,9 @@ def play(seed: int) -> str:
     return "steals" if together.ledger.steals else "plain"
 
 
-def main(count: int, first: int = 0) -> None:
-    """Compare this number of cases; stop at the first that differs."""
-    kinds: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        try:
-            kinds[f"alone: {play(seed)}"] += 1
-            kinds[f"engines: {play_engines(seed)}"] += 1
-        except BaseException:
-            print(f"case {seed}: {PartedCase(seed, engines=True).options}")
-            raise
-    print(f"{count} cases agree: {dict(sorted(kinds.items()))}")
-
-
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    play_all(
+        lambda seed: [f"alone: {play(seed)}", f"engines: {play_engines(seed)}"],
+        lambda seed: PartedCase(seed, engines=True).options,
+        *map(int, sys.argv[1:]),
+    )
