@@ -23,7 +23,6 @@ from rebat.drive.messages import Messages
 from rebat.drive.parts import whole_machine
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
-from rebat.policies.partitions import Partition
 from rebat.rules.by_value import arrays_of
 from rebat.rules.room import instant_fits
 from rebat.state import tables
@@ -110,14 +109,6 @@ class AskState(Messages):
             raise error.at(f"job {self.submitted[j]}") from None
         row.partition = self.site.row_of[partition.name]
         row.part = int(self.site.rows["part"][row.partition])
-
-    def partition_of(self, j: int) -> Partition | None:
-        """Return the partition of a job, if the rules plan on a machine with partitions."""
-        if not self.site.partitions:
-            return None
-        names = [*self.site.row_of]
-        name = names[self.state.jobs[j].partition]
-        return next(row for row in self.site.partitions if row.name == name)
 
     def refuse(self, refusal: Refusal) -> None:
         """Record the refusal of a proposal."""

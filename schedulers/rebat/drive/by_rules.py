@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rebat.contract import PlannedStarts
+from rebat.contract import Changes, PlannedStarts
 from rebat.contract.planned import joined
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt
@@ -105,6 +105,7 @@ class ByRules(Recorder):
         session, changes = self._session, proposal.changes
         if self._point is None:
             self._begin(proposal.point)
+            self._note_nodes(changes)
         rows, jobs, lists, n = session.state, session.jobs, session.state.lists, session.state.n
         for job_id in changes.withdrawn:
             j = rows.attempts[session.row_of[job_id]].job
@@ -128,10 +129,6 @@ class ByRules(Recorder):
         for running in (*changes.moved, *changes.held):
             lists[n.n_new_holds].new_hold = running.attempt.serial - 1
             n.n_new_holds += 1
-        for which, sets in (("failures", changes.failing), ("repairs", changes.returning)):
-            for nodes in sets:
-                for p in np.unique(rows.home[nodes.ids]).tolist():
-                    setattr(rows.parts[p], which, 1)
         self._make_room(proposal.announced)
         self._n_out, self._begun = 0, {}
         outcome = plan_all(session.state, session.room, None, self._cells, self, session.now_us)
@@ -149,6 +146,13 @@ class ByRules(Recorder):
             session.changes.started.append(running)
             session.news.started.append(running)
         n.n_out = 0
+
+    def _note_nodes(self, changes: Changes) -> None:
+        """Note in the new tables of groups where nodes failed or came up before the first plan."""
+        state = self._session.state
+        for which, sets in (("failures", changes.failing), ("repairs", changes.returning)):
+            for p in {p for nodes in sets for p in state.home[nodes.ids].tolist()}:
+                setattr(state.parts[p], which, 1)
 
     def _make_room(self, announced: Sequence[Reservation]) -> None:
         """Let the tables grow, so that the plans fit."""
@@ -185,8 +189,10 @@ class ByRules(Recorder):
                 self._session.state.attempts[a].delay = registry.true_run_us(attempt.id)
             except InputError as error:
                 self._session.unknown_runs[a] = error
-        if partition := self._session.partition_of(self._session.state.attempts[a].job):
-            self._session.state.attempts[a].wall = partition.adapted(attempt).walltime_us
+        state = self._session.state
+        row = state.attempts[a]
+        if partition := self._session.site.of_row(state.jobs[row.job].partition):
+            row.wall = partition.adapted(attempt).walltime_us
         return a
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
@@ -201,7 +207,7 @@ class ByRules(Recorder):
             row = state.jobs[state.attempts[a].job]
             job = {"who": row.who, "partition": row.partition, "size": attempt.n_nodes}
             return self._session.windows.why_never(job, attempt.walltime_us, attempt.queued_us)
-        partition = self._session.partition_of(state.attempts[a].job)
+        partition = self._session.site.of_row(state.jobs[state.attempts[a].job].partition)
         wall_us = state.attempts[a].wall
         return self._session.site.why_rejected(partition, attempt.n_nodes, wall_us)
 

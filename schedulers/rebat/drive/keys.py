@@ -11,37 +11,20 @@ from typing import Any, cast
 
 from rebat.core.attempts import Attempt, resubmission_id
 from rebat.drive.labels import Labels
-from rebat.drive.parts import LoopMachine, Uncovered, order_code
+from rebat.drive.parts import LoopMachine, Uncovered
 from rebat.drive.plans import Recorder
 from rebat.policies.own import is_own
-from rebat.policies.partitions import read_partitions
-from rebat.policies.point import Point
+from rebat.policies.point import Point, is_in_python
 from rebat.policies.queue_order import QUEUE_ORDERS, QueueOrder, bound
-from rebat.state import codes, tables
+from rebat.state import tables
 
 LIMIT, STEP = 2**31 - 1, 2**8
 """The range of labels, which have 32 bits, and their distance."""
 
 
-def python_orders(point: Point) -> dict[str, QueueOrder]:
-    """Return the queue orders whose keys Python computes.
-
-    The keys of the result are the names that partitions have. The empty name is that of the
-    scheduler.
-    """
-    names = {row.options.get("order", "") for row in read_partitions(point.partitions)} or {""}
-    orders: dict[str, QueueOrder] = {}
-    for name in names:
-        order = name or point.common.order
-        if order_code(order) == codes.BY_LABEL:
-            own = is_own(order)
-            orders[name] = point.common.rule("order") if own else QUEUE_ORDERS[order]
-    return orders
-
-
 def needs_python(point: Point) -> bool:
     """Return whether Python computes the keys of a queue order."""
-    return bool(python_orders(point))
+    return any(map(is_in_python, point.orders.values()))
 
 
 class Keys(Recorder):
@@ -65,10 +48,12 @@ class Keys(Recorder):
         recorder: Recorder | None = None,
     ) -> None:
         view, margin_us, seed = cast(Any, None), point.planning.margin_us, point.common.seed
-        self._orders = {
-            name: bound(order, view, margin_us, seed, machine.n_nodes)  # only formulas need a view
-            for name, order in python_orders(point).items()
-        }
+        self._orders: dict[str, QueueOrder] = {}
+        for name, text in point.orders.items():
+            if is_in_python(text):
+                order = point.common.rule("order") if is_own(text) else QUEUE_ORDERS[text]
+                # only formulas need a view
+                self._orders[name] = bound(order, view, margin_us, seed, machine.n_nodes)
         names = {machine.row_of[row.name]: row.order for row in machine.partitions} or {0: ""}
         self._names = [names[row] for row in range(len(names))]
         self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}

@@ -22,7 +22,6 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
-from rebat.policies.partitions import Partition
 from rebat.state import codes, tables
 from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
 
@@ -102,9 +101,6 @@ class Source(Protocol):
     def blocking(self, block: int) -> str:
         """Return the id of the job of a row of `Block`, without the name of the workload."""
 
-    def partition_of(self, j: int) -> Partition | None:
-        """Return the partition of a job, if the machine has any."""
-
     def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
         """Return the codes of the profiles of attempts, and the code of each name."""
 
@@ -141,7 +137,8 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
             problem = source.windows.why_never(source.table[j], wall_us, queued_us)
         if not problem:
             size, wall_us = int(source.table["size"][j]), int(source.table["wall"][j])
-            problem = source.machine.why_rejected(source.partition_of(j), size, wall_us)
+            partition = source.machine.of_row(int(source.table["partition"][j]))
+            problem = source.machine.why_rejected(partition, size, wall_us)
         name = source.job_id(j)
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
     interrupted = map(source.job_id, rows.job[rows.cause == codes.NODE_FAILURE].tolist())

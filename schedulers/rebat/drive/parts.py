@@ -20,7 +20,6 @@ from rebat.core.traits import Traits, traits_of
 from rebat.core.units import FOREVER_US
 from rebat.models.formula import formula_of
 from rebat.policies.context import SizeLimit
-from rebat.policies.own import is_own
 from rebat.policies.partitions import (
     Partition,
     differ,
@@ -30,8 +29,7 @@ from rebat.policies.partitions import (
     partitions_on,
 )
 from rebat.policies.placement.plans import NamedOptions
-from rebat.policies.point import Point
-from rebat.policies.queue_order import QUEUE_ORDERS
+from rebat.policies.point import Point, is_in_python
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
 
@@ -84,8 +82,12 @@ class LoopMachine(NamedTuple):
         """Return a mask of the nodes in the loop, given nodes outside it."""
         if not self.partitions:
             return nodes.mask(self.n_nodes)
-        mask: npt.NDArray[np.bool_] = nodes.mask(self.n_original)[self.original]
-        return mask & (self.original >= 0)
+        return mask_of(nodes, self.original)
+
+    def of_row(self, row: int) -> Partition | None:
+        """Return the partition of a row of ``rows``, or None if the machine has none."""
+        of_row = (each for each in self.partitions if self.row_of[each.name] == row)
+        return next(of_row, None)
 
     def numbered(self, nodes: Ints) -> Ints:
         """Return the numbers of nodes in the loop."""
@@ -152,6 +154,12 @@ class LoopMachine(NamedTuple):
         return room._replace(state=state._replace(nodes=nodes.astype(np.int32)))
 
 
+def mask_of(nodes: NodeSet, original: Ints) -> npt.NDArray[np.bool_]:
+    """Return a mask of nodes in the loop. ``original`` is that of a `LoopMachine`."""
+    mask: npt.NDArray[np.bool_] = nodes.mask(int(original.max()) + 1)[original]
+    return mask & (original >= 0)
+
+
 def whole_machine(n_nodes: int) -> LoopMachine:
     """Return a machine without partitions."""
     table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes)
@@ -197,20 +205,19 @@ def machine_of(
             row["longest"], row["weight"] = partition.max_time_us or FOREVER_US, partition.weight
             row["counted_with"] = first + i if differs else first
             row["rank"] = places_in_queue(group)[i] if differs else 0
-    original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
-    home = np.full(len(original), -1, dtype=np.int32)
-    for p, nodes in enumerate(sets):
-        first, end = table[p]["first_node"], table[p]["end_node"]
-        original[first:end], home[first:end] = nodes.ids, p
     if in_place:
         table["first_node"], table["end_node"] = 0, n_nodes
-        original, home = np.arange(n_nodes), np.zeros(n_nodes, dtype=np.int32)
-        for p, nodes in enumerate(sets):
-            home[nodes.ids] = p
+        original = np.arange(n_nodes)
+    else:
+        original = np.full(int(table["end_node"][-1]), -1, dtype=np.int64)
+        for part, nodes in zip(table, sets, strict=True):
+            original[part["first_node"] : part["end_node"]] = nodes.ids
+    home = np.full(len(original), -1, dtype=np.int32)
+    for p, nodes in enumerate(sets):
+        home[mask_of(nodes, original)] = p
     members = np.zeros((len(rows), len(original)), dtype=np.bool_)
     for partition in partitions:
-        mask = partition.nodes.mask(n_nodes)[original] & (original >= 0)
-        members[row_of[partition.name]] = mask
+        members[row_of[partition.name]] = mask_of(partition.nodes, original)
     return LoopMachine(
         len(original), table, rows, home, members, shared, partitions, row_of, original
     )
@@ -218,9 +225,7 @@ def machine_of(
 
 def order_code(name: str) -> int:
     """Return the code of a queue order."""
-    if not (name in QUEUE_ORDERS or is_own(name)):
-        return codes.BY_VALUE
-    return codes.ORDERS.get(name, codes.BY_LABEL)
+    return codes.BY_LABEL if is_in_python(name) else codes.ORDERS.get(name, codes.BY_VALUE)
 
 
 def places_in_queue(group: Sequence[Partition]) -> list[int]:
@@ -231,12 +236,12 @@ def places_in_queue(group: Sequence[Partition]) -> list[int]:
 
 
 def partitions_of(machine: LoopMachine, workload: Workload) -> Ints:
-    """Return the position of each job's partition, in the order of the workload."""
+    """Return the row of each job's partition, in the order of the workload."""
     jobs = Jobs.of(workload.jobs)
     rows, codes = distinct(jobs.extra_codes, jobs.n_nodes, jobs.walltime_us)
-    place = {row.name: i for i, row in enumerate(machine.partitions)}
-    places = [
-        place[machine.partition_for(traits_of(job.extra), job.n_nodes, job.walltime_us).name]
-        for job in map(jobs.at, rows.tolist())
-    ]
-    return np.array(places, dtype=np.int64)[codes]
+    of_kinds = []
+    for job in map(jobs.at, rows.tolist()):
+        traits = traits_of(job.extra)
+        partition = machine.partition_for(traits, job.n_nodes, job.walltime_us)
+        of_kinds.append(machine.row_of[partition.name])
+    return np.array(of_kinds, dtype=np.int64)[codes]

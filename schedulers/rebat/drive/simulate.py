@@ -19,7 +19,7 @@ from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
 from rebat.core.table import Ragged
-from rebat.core.traits import traits_of
+from rebat.core.traits import Traits, traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.drive.eligible import (
     CRITERIA,
@@ -64,7 +64,6 @@ from rebat.models.failures.law import DrawnEvents, GroupedEvents
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
-from rebat.policies.partitions import Partition
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import (
@@ -251,41 +250,35 @@ def simulate(
     """
     jobs = submissions_of(workload)
     table, profiles = jobs.table, jobs.table_of_profiles
+    columns: dict[str, Any] = {}
     try:
         machine = machine_of(point, n_nodes, cores_per_node)
         windows = SiteWindows(point.common.reservations, machine, cores_per_node)
-        places = partitions_of(machine, workload)[jobs.order] if machine.partitions else None
+        if machine.partitions:
+            columns["partition"] = partitions_of(machine, workload)[jobs.order]
+            columns["part"] = machine.rows["part"][columns["partition"]]
     except InputError as error:
         raise Uncovered(str(error)) from None
-    if places is not None:
-        table = table.copy()
-        rows = np.array([machine.row_of[row.name] for row in machine.partitions], dtype=np.int64)
-        table["partition"] = rows[places]
-        table["part"] = machine.rows["part"][table["partition"]]
     parameters = parameters_of(point, machine.n_nodes, max_attempts)
     set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters, machine)
-    limits = SiteLimits(point.common.limits)
+    limits, shares = SiteLimits(point.common.limits), point.shares()
     if parameters.limited:
-        table = table.copy()
-        clients = [limits.client_of(traits) for traits in jobs.traits]
-        table["client"] = np.array(clients, dtype=np.int64)[jobs.extra_codes]
-    if parameters.retries:
-        table = table.copy()
-        table["errors"] *= jobs.errors(workload)
+        columns["client"] = jobs.of_traits(limits.client_of)
     if parameters.max_wakes:
-        table = table.copy()
-        owners = [windows.who_of(traits) for traits in jobs.traits]
-        table["who"] = np.array(owners, dtype=np.int64)[jobs.extra_codes]
-    shares = point.shares()
+        columns["who"] = jobs.of_traits(windows.who_of)
+    if parameters.retries:
+        columns["errors"] = table["errors"] * jobs.errors(workload)
     if parameters.uses_usage:
-        table = table.copy()
-        table["share"] = rows_of_users(shares, jobs)
+        columns["share"] = rows_of_users(shares, jobs)
     if compares_ids(parameters, machine):
-        table = table.copy()
-        table["by_name"], table["by_prefix"] = ranks_of(jobs).T
+        columns["by_name"], columns["by_prefix"] = ranks_of(jobs).T
+    if columns:
+        table = table.copy()  # other runs use it too
+        for name, values in columns.items():
+            table[name] = values
     if parameters.six_digits:
         table, profiles = with_periods_as_forwarded(table, profiles)
     lengths_us = np.minimum(profiles["delay"][table["profile"]], table["wall"])
@@ -324,7 +317,7 @@ def simulate(
             plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, table, events, machine, places, limits, windows)
+    source = Known(jobs, table, events, machine, limits, windows)
     return outcome_of(source, events, room, plans, on_progress)
 
 
@@ -495,6 +488,11 @@ class Submissions:
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
 
+    def of_traits(self, number: Callable[[Traits], int]) -> Ints:
+        """Return the number of the traits of each job."""
+        numbers: Ints = np.array([*map(number, self.traits)], dtype=np.int64)[self.extra_codes]
+        return numbers
+
     def errors(self, workload: Workload) -> Ints:
         """Return how many attempts of each job end with an error, if its first attempt does."""
         try:
@@ -581,12 +579,10 @@ class Known:
         table: Any,
         events: Events,
         machine: LoopMachine,
-        places: Ints | None,
         limits: SiteLimits,
         windows: SiteWindows,
     ) -> None:
-        self._jobs, self._places, self.machine = jobs, places, machine
-        self.limits, self.windows = limits, windows
+        self._jobs, self.machine, self.limits, self.windows = jobs, machine, limits, windows
         self.ids, self.order, self.table = jobs.ids, jobs.order, table
         self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
         self.causes = events.causes  # only after the run
@@ -596,9 +592,6 @@ class Known:
 
     def blocking(self, block: int) -> str:
         return self.ids[int(self.order[block])]
-
-    def partition_of(self, j: int) -> Partition | None:
-        return None if self._places is None else self.machine.partitions[self._places[j]]
 
     def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
         jobs, again = self._jobs, rows.again

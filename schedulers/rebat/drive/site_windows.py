@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.cores import processors_of
-from rebat.core.errors import InputError
 from rebat.core.table import distinct
 from rebat.core.traits import Traits
 from rebat.drive.growing import larger
 from rebat.drive.parts import LoopMachine
 from rebat.kernels.cell_plan import AHEAD, CellTable, divide, hold
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Reservation, read_reservations, why_never
+from rebat.policies.windows import Reservation, on_processors, read_reservations, why_never
 from rebat.rules.windows import note
 from rebat.state import tables
 
@@ -48,13 +46,8 @@ class SiteWindows:
     def __init__(self, text: str, machine: LoopMachine, cores_per_node: int = 1) -> None:
         self._machine = machine
         self._rows = [*dict.fromkeys(read_reservations(text))]
-        n_nodes = machine.n_original // cores_per_node
-        for at, row in enumerate(self._rows if n_nodes else ()):
-            last = int(row.nodes.intervals[-1, 1])
-            if last >= n_nodes:
-                where = f"reservation {row.name}"
-                raise InputError(f"node {last} is not on the machine", where, f"0 to {n_nodes - 1}")
-            self._rows[at] = row._replace(nodes=processors_of(row.nodes, cores_per_node))
+        if machine.n_nodes:
+            self._rows = on_processors(self._rows, machine.n_original, cores_per_node)
         self._n_stated = len(self._rows)
         self._owners: dict[tuple[bool, ...], int] = {}
 

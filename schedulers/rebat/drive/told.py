@@ -11,7 +11,6 @@ import numpy.typing as npt
 from rebat.core.attempts import job_name, workload_name
 from rebat.core.table import Texts
 from rebat.drive.outcome import Rows, coded, states_of
-from rebat.policies.partitions import Partition
 from rebat.state import tables
 from rebat.state.rows import array_of
 
@@ -39,9 +38,6 @@ class Told:
 
     def blocking(self, block: int) -> str:
         return job_name(self._blocks[block])
-
-    def partition_of(self, j: int) -> Partition | None:
-        return self._wire.partitions[j] if self._wire.partitions else None
 
     def profiles(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
         values: dict[Any, int] = {}

@@ -50,7 +50,6 @@ from rebat.drive.told import Told
 from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import speedup_of
-from rebat.policies.partitions import Partition
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.instant import (
@@ -148,7 +147,6 @@ class Wire(Messages):
         self.extended = extended(self.parameters)
         self.limits, self.shares = SiteLimits(point.common.limits), point.shares()
         self.formulas = arrays_of(point.formulas, n_nodes)
-        self.partitions: list[Partition] = []  # of jobs, if the machine has partitions
         p = self.parameters
         self.by_text = compares_ids(p, self.machine)
         self.recorder: Any = None
@@ -214,15 +212,16 @@ class Wire(Messages):
             traits = traits_of(event.job)
             if traits.eternal:
                 raise InputError("is eternal", expected="a job with an end")
+            partition = None
             if machine.partitions:
-                self.partitions.append(machine.partition_for(traits, job.n_nodes, job.walltime_us))
+                partition = machine.partition_for(traits, job.n_nodes, job.walltime_us)
         except InputError as problem:
             raise problem.at(f"job {event.job_id}") from None
         row, j = self._add_job(event, job, traits), len(self.submitted) - 1
         self.cells = self.windows.extend(self.cells, self.room)  # its owner may be new
         row.profile = profile
-        if self.partitions:
-            row.partition = machine.row_of[self.partitions[j].name]
+        if partition:
+            row.partition = machine.row_of[partition.name]
             row.part = int(machine.rows["part"][row.partition])
         row.once = not (self.registering and content) or self.is_deleted(content)
         if self.by_text:

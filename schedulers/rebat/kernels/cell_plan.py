@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rebat.kernels.blocks import nodes_of
-from rebat.kernels.counts import NEVER, any_before
+from rebat.kernels.counts import NEVER, any_before, step_at
 from rebat.kernels.jit import inner, loop
 from rebat.kernels.pool import BLOCK, FREE, extend
 
@@ -475,23 +475,17 @@ def change(cells: Any, p: int, n: int, start: int, end: int, a: int, sign: int) 
 @inner
 def split(cells: Any, p: int, n: int, time: int) -> tuple[int, int]:
     """Make ``time`` the start of a step. Return the index of this step and the new ``n``."""
-    t, f, low, high = cells.t, cells.f, 0, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        if t[middle] <= time:
-            low = middle
-        else:
-            high = middle
-    if t[low] == time:
-        return low, n
-    for k in range(n, low + 1, -1):
+    t, f, i = cells.t, cells.f, step_at(cells.t, n, time)
+    if t[i] == time:
+        return i, n
+    for k in range(n, i + 1, -1):
         t[k] = t[k - 1]
         for c in range(cells.n_cells[p]):
             f[k, c] = f[k - 1, c]
-    t[low + 1] = time
+    t[i + 1] = time
     for c in range(cells.n_cells[p]):
-        f[low + 1, c] = f[low, c]
-    return low + 1, n + 1
+        f[i + 1, c] = f[i, c]
+    return i + 1, n + 1
 
 
 # ---- starts

@@ -54,7 +54,6 @@ from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
 from rebat.policies.queue_order import (
     QUEUE_ORDERS,
     OwnOrder,
-    QueueOrder,
     check_order,
     order_of,
 )
@@ -300,6 +299,11 @@ class CommonOptions(Options, frozen=True):
     ] = 0
 
 
+def is_in_python(order: str) -> bool:
+    """Return whether Python computes the keys of a queue order."""
+    return is_own(order) or order in QUEUE_ORDERS.keys() - codes.ORDERS
+
+
 class Point(msgspec.Struct, frozen=True):
     """A scheduler: a planning, a placement and reactions (the parts), and all options."""
 
@@ -507,15 +511,12 @@ class Point(msgspec.Struct, frozen=True):
             self.placement, AnyOptions | NamedOptions
         )
 
-    def _orders_in_python(self, context: Context) -> dict[str, QueueOrder]:
-        """Return the queue orders whose keys Python computes, by the names that partitions have."""
-        names = [str(row.options.get("order", "")) for row in read_partitions(self.partitions)]
-        orders = {name: name or self.common.order for name in names or [""]}
-        return {
-            name: context.order_named(name)
-            for name, order in orders.items()
-            if order == "fcfs-by-id" or is_own(order) or order in QUEUE_ORDERS.keys() - codes.ORDERS
-        }
+    @property
+    def orders(self) -> dict[str, str]:
+        """The queue orders by the names that partitions have. An empty name: the scheduler's."""
+        rows = read_partitions(self.partitions)
+        names = [str(row.options.get("order", "")) for row in rows] or [""]
+        return {name: name or self.common.order for name in names}
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
         """Return a new policy. Errors of user-defined rules name the line of the rule.
@@ -531,7 +532,13 @@ class Point(msgspec.Struct, frozen=True):
         context = self.context(hazards, shares, windows)
         plans = not isinstance(self.planning, FifoOptions)
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
-        planning: Planning = RulePlanning(self, self._orders_in_python(context), parts, windows)
+        names = {
+            name: order
+            for name, order in self.orders.items()
+            if order == "fcfs-by-id" or is_in_python(order)  # no session ranks ids
+        }
+        orders = {name: context.order_named(name) for name in names}
+        planning: Planning = RulePlanning(self, orders, parts, windows)
         if not self.plans_by_rules:
             planning = self.planning.make(context)
         if self.parted and plans and not self.plans_by_rules:

@@ -125,6 +125,26 @@ def _reservation(part: str) -> Reservation:
     return Reservation(unquote(name), NodeSet.parse(nodes), begin_us, length_us, every_us, *owners)
 
 
+def on_processors(
+    rows: Iterable[Reservation], n_processors: int, cores_per_node: int
+) -> list[Reservation]:
+    """Return reservations in the numbers of the processors of a machine.
+
+    Raises
+    ------
+    InputError
+        If a node does not exist.
+    """
+    placed, count = [], n_processors // cores_per_node
+    for row in rows:
+        last = int(row.nodes.intervals[-1, 1])
+        if last >= count:
+            where = f"reservation {row.name}"
+            raise InputError(f"node {last} is not on the machine", where, f"0 to {count - 1}")
+        placed.append(row._replace(nodes=processors_of(row.nodes, cores_per_node)))
+    return placed
+
+
 def why_never(names: Iterable[str]) -> str:
     """Return why a job can never start because of these reservations."""
     return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
@@ -154,14 +174,7 @@ class Windows:
         if self._view is not None:
             return
         self._view = view
-        cores = view.machine.cores_per_node
-        count = view.n_nodes // cores
-        for at, row in enumerate(self._rows):
-            last = int(row.nodes.intervals[-1, 1])
-            if last >= count:
-                where = f"reservation {row.name}"
-                raise InputError(f"node {last} is not on the machine", where, f"0 to {count - 1}")
-            self._rows[at] = row._replace(nodes=processors_of(row.nodes, cores))
+        self._rows = on_processors(self._rows, view.n_nodes, view.machine.cores_per_node)
 
     def announce(self, nodes: NodeSet, begin_us: int, end_us: int) -> None:
         """Add a window in which no user may use some processors."""

@@ -514,7 +514,7 @@ class State(NamedTuple):
         The partitions, and the groups of partitions that share nodes. Each group begins at a block
         of `kernels.pool`.
     members : bool array, shape (partitions, n)
-        The nodes of each partition, if partitions share nodes.
+        The nodes of each partition.
     home : int32 array, shape (n,)
         The group of each node.
     blocks, conditions, arrays : rows
