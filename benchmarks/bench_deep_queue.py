@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run time of conservative backfilling with a long queue, on one core.
+"""Run time with a long queue, on one core: EASY and conservative backfilling.
 
     python -m benchmarks.bench_deep_queue [jobs ...]
 
 All jobs are submitted at time 0 to 1,000 nodes. Sizes are uniform up to 200 nodes, and run times
 are uniform up to two hours. Walltimes are 1.1 to 3 times the run times. Therefore, every end of a
-job moves nearly all reservations. Each line also contains the ratio of its time to the time with
+job moves nearly all reservations of conservative backfilling. Each line also contains the ratio of its time to the time with
 the previous number of jobs.
 """
 
@@ -22,7 +22,12 @@ from rebat.policies.presets import preset
 from rebat.runs.single import simulate
 from rebat.workloads.build import delay_workload
 
-JOBS = (1_250, 2_500, 5_000, 10_000)
+JOBS = {
+    "easy": (25_000, 50_000, 100_000, 200_000),
+    "baseline": (1_250, 2_500, 5_000, 10_000),
+    "baseline:maintenance=rebuild": (1_250, 2_500, 5_000, 10_000),
+}
+"""Policies, and the numbers of jobs."""
 N_NODES = 1_000
 
 
@@ -52,12 +57,12 @@ def seconds(n_jobs: int, policy: str) -> float:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line per number of jobs and kind of plan maintenance."""
+    """Print a line per policy and number of jobs."""
     counts = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
-    for policy in ("baseline", "baseline:maintenance=rebuild"):
+    for policy, numbers in JOBS.items():
         seconds(300, policy)
         before = 0.0
-        for n_jobs in counts or JOBS:
+        for n_jobs in counts or numbers:
             spent = seconds(n_jobs, policy)
             growth = f"   {spent / before:5.1f} times the last" if before else ""
             print(f"{policy:<30} {n_jobs:>6} jobs {spent:8.2f} s{growth}", flush=True)

@@ -43,6 +43,13 @@ def test_random_runs_have_equal_records() -> None:
     assert "'dependencies'" in compared and "'dependencies that never hold'" in compared
 
 
+def test_random_runs_with_indexed_queues_have_equal_records() -> None:
+    """Also with small tables, which grow. Policies that are asked scan the queue."""
+    module = "tests.support.both_ways"
+    assert "250 cases agree" in agreement(module, "250", "300000", "deep")
+    assert "100 cases agree" in agreement(module, "100", "310000", "deep", "tiny")
+
+
 def test_random_runs_on_partitions_have_equal_records() -> None:
     """Also equal to those of separate machines. ``python -m tests.support.parted`` makes more."""
     compared = agreement("tests.support.parted", "60", "100000")

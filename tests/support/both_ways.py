@@ -4,8 +4,8 @@
 For half of the seeds, the records include the plans.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
-begin with one row. The test suite makes fewer runs, as plain Python, because compiling the loop
-takes longer.
+begin with one row. With ``deep``, all queues count as long ones. The test suite makes fewer runs,
+as plain Python, because compiling the loop takes longer.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rebat.drive import growing
 from rebat.drive.eligible import CRITERIA, TIMINGS, VICTIM_RULES, why_not_policy
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.simulate import Events
+from rebat.kernels import deep_queue
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.events import MachineEvent
 from rebat.models.formula import NAMED
@@ -455,8 +456,17 @@ def with_tiny_tables() -> None:
     growing.GROWTH = 1
 
 
+def with_deep_queues() -> None:
+    """Let the rules plan each queue as a long one, with groups of few positions.
+
+    Policies that are asked, and recorded plans, scan the entire queue.
+    """
+    deep_queue.SCANNED, deep_queue.NARROW, deep_queue.WIDE = 0, 2, 4
+
+
 if __name__ == "__main__":
-    if "tiny" in sys.argv:
-        sys.argv.remove("tiny")
-        with_tiny_tables()
+    for word, prepare in (("tiny", with_tiny_tables), ("deep", with_deep_queues)):
+        if word in sys.argv:
+            sys.argv.remove(word)
+            prepare()
     play_all(lambda seed: [play(seed)], lambda seed: Case(seed).policy, *map(int, sys.argv[1:]))

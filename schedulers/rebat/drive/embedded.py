@@ -91,6 +91,7 @@ def run(
         if missing and not n.is_deciding:
             return codes.MORE_EVENTS
         if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
+            n.n_arriving, n.n_events, n.n_changing = n_arriving, n_events, n_changed
             return codes.LARGER_ROOM
         n.now = now
         # ---- everything that happens at this time

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that grow in place, for drivers that do not know the jobs in advance."""
+"""Tables that grow when an instant or a plan needs more rows.
+
+Lists of rows grow in place. Arrays are replaced by longer ones with the same contents.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from rebat.kernels.blocks import BlockTable, spaces_of
 from rebat.kernels.blocks import grown as larger_table
+from rebat.kernels.deep_queue import groups_of
 from rebat.kernels.spread import scratch_needed
 from rebat.rules.room import TABLES, plan_needed, rows_needed, table_needed
 from rebat.state import tables
@@ -34,12 +38,6 @@ def _longer(n: int, needed: int) -> int:
     return max(needed, int(GROWTH * n))
 
 
-def lengthen(rows: list[Any], kind: Any, needed: int) -> None:
-    """Append rows if there are fewer than needed."""
-    if needed > len(rows):
-        rows.extend(kind() for _ in range(_longer(len(rows), needed) - len(rows)))
-
-
 def larger(array: Any, needed: int, axis: int) -> Any:
     """Return an array with a longer axis, and the contents of the other."""
     shape = [*array.shape]
@@ -49,26 +47,52 @@ def larger(array: Any, needed: int, axis: int) -> Any:
     return new
 
 
+def longer(rows: Any, kind: Any, needed: int) -> Any:
+    """Return a list or an array with the same rows, and at least as many as needed."""
+    if needed <= len(rows):
+        return rows
+    if not isinstance(rows, list):
+        return larger(rows, needed, 0)
+    rows.extend(kind() for _ in range(_longer(len(rows), needed) - len(rows)))
+    return rows
+
+
+def readable(state: tables.State) -> tables.State:
+    """Return the same tables, whose rows Python can read by name as the rules do."""
+    arrays = {
+        name: rows.view(np.recarray)
+        for name, rows in state._asdict().items()
+        if isinstance(rows, np.ndarray) and rows.dtype.names
+    }
+    return state._replace(**arrays)
+
+
 def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) -> tables.Room:
     """Return a room with the rows that an instant needs (see `rows_needed`)."""
-    state = room.state
-    for name, needed in zip(TABLES, rows_needed(state, arriving, n_lines, n_changed), strict=True):
-        if name == "nodes" and needed > len(state.nodes):
-            state = state._replace(nodes=larger(state.nodes, needed, 0))
-        elif name != "nodes":
-            lengthen(getattr(state, name), KINDS[name], needed)
-    if state.n.limited and len(state.attempts) > len(state.client_of):
-        state = state._replace(client_of=larger(state.client_of, len(state.attempts), 0))
-    return room if state is room.state else room._replace(state=state)
+    state, new = room.state, {}
+    rows = rows_needed(readable(state), arriving, n_lines, n_changed)
+    for name, needed in zip(TABLES, rows, strict=True):
+        if name != "nodes":
+            new[name] = longer(getattr(state, name), KINDS[name], needed)
+        elif needed > len(state.nodes):
+            new[name] = larger(state.nodes, needed, 0)
+    n_attempts = len(new["attempts"])
+    if state.n.limited and n_attempts > len(state.client_of):
+        new["client_of"] = larger(state.client_of, n_attempts, 0)
+    ends = longer(room.ends, tables.Entry, n_attempts)
+    return room._replace(state=state._replace(**new), ends=ends)
 
 
 def with_plans(room: tables.Room, n_more: int) -> tables.Room:
     """Return a room whose arrays are large enough for the next plan (see `plan_needed`)."""
-    rows = [plan_needed(room.state, p, n_more) for p in range(len(room.state.parts))]
+    state = readable(room.state)
+    rows = [plan_needed(state, p, n_more) for p in range(len(state.parts))]
     queue, ends, overdue, points, nodes = map(max, zip(*rows, strict=True))
-    for heap in room.holds:
-        lengthen(heap, tables.Entry, ends)
     new: dict[str, Any] = {}
+    if not isinstance(room.holds, list):
+        new["holds"] = room.holds if ends <= room.holds.shape[1] else larger(room.holds, ends, 1)
+    else:
+        new["holds"] = [longer(heap, tables.Entry, ends) for heap in room.holds]
     for names, needed in (
         (("size", "duration", "start", "queue"), queue),
         (("overdue",), overdue),
@@ -79,6 +103,7 @@ def with_plans(room: tables.Room, n_more: int) -> tables.Room:
     if "queue" in new:
         length = new["queue"].shape[1]
         new["positions"] = larger(room.positions, length, 0)
+        new["index"] = larger(room.index, groups_of(length), 2)
         if room.state.n.limited:
             new["visible"] = larger(room.visible, length, 1)
         if len(room.operations):
@@ -90,14 +115,15 @@ def with_plans(room: tables.Room, n_more: int) -> tables.Room:
         new["scratch"] = np.zeros(scratch_needed(new["base_t"].shape[1]), dtype=np.int64)
     if nodes > len(room.state.nodes):
         new["state"] = room.state._replace(nodes=larger(room.state.nodes, nodes, 0))
-    return room._replace(**new) if new else room
+    return room._replace(**new)
 
 
 def with_spaces(room: tables.Room, table: BlockTable | None, n_more: int) -> BlockTable | None:
     """Return a plan of named nodes that is large enough for the next plan."""
     if table is None:
         return None
-    spaces, needed = spaces_of(table), table_needed(room.state, room, table, n_more)
+    spaces = spaces_of(table)
+    needed = table_needed(readable(room.state), room, table, n_more)
     if all(n >= least for n, least in zip(spaces, needed, strict=True)):
         return table
     return larger_table(

@@ -10,6 +10,7 @@ import numpy as np
 
 from rebat.core.errors import RebatError
 from rebat.kernels import pool
+from rebat.kernels.deep_queue import GAP
 from rebat.state import codes, tables
 
 
@@ -33,6 +34,16 @@ def check_tables(room: tables.Room, names: Sequence[str]) -> None:
     _check_nodes(state, running, holds, names)
 
 
+def queued_attempts(room: tables.Room) -> list[int]:
+    """Return the attempts in the queues, without the gaps of long queues."""
+    queues = zip(room.queue, room.size, room.state.parts, strict=True)
+    return [
+        int(a)
+        for queue, size, part in queues
+        for a in queue[: part.n_queued][size[: part.n_queued] != GAP]
+    ]
+
+
 def _check_attempts(
     room: tables.Room, running: list[int], holds: list[int], names: Sequence[str]
 ) -> None:
@@ -45,8 +56,7 @@ def _check_attempts(
     for a in holds:
         if attempts[a].end >= 0 or attempts[a].number != codes.HOLD:
             raise BrokenInvariant(f"row {a} does not hold nodes, but a job waits on them")
-    queued = [int(a) for p, part in enumerate(state.parts) for a in room.queue[p][: part.n_queued]]
-    queued += [row.entered for row in state.lists[: n.n_entered]]
+    queued = [*queued_attempts(room), *(row.entered for row in state.lists[: n.n_entered])]
     for a in queued:
         if attempts[a].start >= 0 or attempts[a].number == codes.HOLD:
             raise BrokenInvariant(f"attempt {names[a]} is queued, but has already started")

@@ -32,6 +32,7 @@ from rebat.drive.eligible import (
     why_not_workload,
 )
 from rebat.drive.embedded import run
+from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.keys import Keys, needs_python
 from rebat.drive.outcome import (
     Outcome,
@@ -54,8 +55,7 @@ from rebat.drive.plans import RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
-from rebat.kernels.blocks import grown as larger_table
-from rebat.kernels.blocks import spaces_of
+from rebat.kernels import deep_queue
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
@@ -311,10 +311,13 @@ def simulate(
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
             continue
-        room = tables.twice(room)
+        n = room.state.n
+        if n.is_deciding:
+            room = with_plans(room, 0)
+            plan = with_spaces(room, plan, 0)
+        else:
+            room = with_rows(room, n.n_arriving, n.n_events, n.n_changing)
         cells = windows.extend(cells, room)
-        if plan is not None:
-            plan = larger_table(plan, *(2 * k for k in spaces_of(plan)))
     room = machine.restore(tables.finished(room))
     plans = record.result() if record else None
     source = Known(jobs, table, events, machine, limits, windows)
@@ -550,6 +553,7 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     parameters.limited = bool(point.common.limits)
     parameters.retries = point.common.silent_errors == "retry"
+    parameters.scanned = deep_queue.SCANNED
     parameters.uses_usage = point.accounts_usage
     parameters.uses_shares = any("fairshare" in formula.columns for formula in formulas)
     parameters.accounted = parameters.limited or parameters.uses_usage

@@ -27,7 +27,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.growing import with_plans, with_rows, with_spaces
-from rebat.drive.invariants import check_tables
+from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.keys import Keys, needs_python
 from rebat.drive.labels import Labels
 from rebat.drive.messages import Messages, remaining_profile, unknown_run
@@ -105,9 +105,8 @@ class Wire(Messages):
     @property
     def queue(self) -> list[str]:
         """Ids of the queued attempts."""
-        state, queues = self.state, zip(self.room.queue, self.state.parts, strict=True)
-        rows = [int(a) for queue, part in queues for a in queue[: part.n_queued]]
-        rows += [row.entered for row in state.lists[: state.n.n_entered]]
+        entered = self.state.lists[: self.state.n.n_entered]
+        rows = [*queued_attempts(self.room), *(row.entered for row in entered)]
         return [self.names[a] for a in rows]
 
     def validate(self) -> None:

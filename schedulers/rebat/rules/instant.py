@@ -479,7 +479,9 @@ def plan_all(state: Any, room: Any, table: Any, cells: Any, recorder: Any, now: 
                 continue
             failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
             named = table if recorder is None else recorder.table_of(p, table)
-            outcome = plan(state, room, named, cells, p, failures, repairs, now)
+            outcome = plan(
+                state, room, named, cells, p, failures, repairs, recorder is not None, now
+            )
             if outcome != codes.DONE:
                 return outcome
             if recorder is not None:

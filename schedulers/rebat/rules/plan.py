@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels import blocks, cell_plan, counts, named, named_lists, pool, slices
+from rebat.kernels import blocks, cell_plan, counts, deep_queue, named, named_lists, pool, slices
 from rebat.kernels.barred import BARRED, is_last, n_visible, pack, unpack
 from rebat.kernels.deep import renew, reserve
 from rebat.kernels.jit import inlined_rule, rule
@@ -122,16 +122,40 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
 
 
 @inlined_rule
+def leave_gaps(state: Any, room: Any, p: int, n_queue: int, n_due: int) -> int:
+    """Remove the attempts that started from an indexed queue. Return its new length."""
+    part, size, duration, index = state.parts[p], room.size[p], room.duration[p], room.index[p]
+    for i in range(n_due):
+        at = room.positions[i]
+        size[at] = duration[at] = deep_queue.GAP
+        deep_queue.set_least(index, size, duration, n_queue, at, at)
+    part.n_gaps += n_due
+    n_left = n_queue - part.n_gaps
+    if n_left >= max(part.n_gaps, state.n.scanned // 2):
+        return n_queue
+    deep_queue.close_gaps(size, duration, room.queue[p], n_queue)
+    part.indexed, part.n_gaps = int(n_left > state.n.scanned // 2), 0
+    if part.indexed:
+        deep_queue.set_least(index, size, duration, n_left, 0, n_left - 1)
+    return n_left
+
+
+@inlined_rule
 def plan(
-    state: Any, room: Any, table: Any, cells: Any, p: int, failures: bool, repairs: bool, now: int,
+    state: Any, room: Any, table: Any, cells: Any, p: int, failures: bool, repairs: bool,
+    recorded: bool, now: int,
 ) -> int:  # fmt: skip
-    """Update the plan of a partition, and start what is due. Return DONE if this was possible."""
+    """Update the plan of a partition, and start what is due. Return DONE if this was possible.
+
+    If the plan is recorded, the queue has no gaps.
+    """
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
     depth, margin, fifo = parameters.depth, parameters.margin, parameters.fifo != 0
     lists, scratch, part = state.lists, room.scratch, state.parts[p]
     holds, overdue, queue = room.holds[p], room.overdue[p], room.queue[p]
     size, duration, start = room.size[p], room.duration[p], room.start[p]
+    index = room.index[p]
     base_t, base_f, plan_t, plan_f = room.base_t[p], room.base_f[p], room.plan_t[p], room.plan_f[p]
     n_queue, n_holds, n_overdue = part.n_queued, part.n_planned_ends, part.n_overdue
     opened, planned_at, base_n, plan_n = part.opened, part.planned, part.base_n, part.plan_n
@@ -315,17 +339,30 @@ def plan(
             value[at] = own
         else:
             at = place_in_queue(state, queue, n_queue, a)
-        counts.make_place(size, duration, start, queue, n_queue, at)
+        gap = n_queue
+        if part.indexed:
+            at, gap = deep_queue.make_place(size, duration, queue, n_queue, at)
+        else:
+            counts.make_place(size, duration, start, queue, n_queue, at)
         size[at], queue[at] = jobs[attempts[a].job].size, a
         attempts[a].predicted = predicted(state, a)
         duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
-        n_queue += 1
+        if gap == n_queue:
+            n_queue += 1
+        else:
+            part.n_gaps -= 1
+        if part.indexed:
+            deep_queue.set_least(index, size, duration, n_queue, min(at, gap), max(at, gap))
         if is_barred(state, a):
             start[at] = BARRED
         elif at == n_queue - 1 or (limited and is_last(start, at, n_queue)):
             upkeep = max(upkeep, parameters.on_arrival)
         else:
             upkeep = codes.REBUILD
+    is_simple = table is None and cells is None and not (fifo or limited or by_value or recorded)
+    if is_simple and depth != codes.ALL and not part.indexed and n_queue > parameters.scanned:
+        part.indexed, part.n_gaps = 1, 0
+        deep_queue.set_least(index, size, duration, n_queue, 0, n_queue - 1)
     n_all, visible = n_queue, room.visible
     if limited:
         n_queue = pack(size, duration, start, n_all, visible)
@@ -338,7 +375,7 @@ def plan(
             cells.queued[at] = queue[visible[3, at] if limited else at]
         if in_cells and table is not None:
             named.clear(table)
-    n_late, late = 0, now
+    n_due, n_late, late = 0, 0, now
     if not fifo and (depth == codes.ALL or n_queue or parameters.named):
         if table is not None and depth == codes.ALL and upkeep == codes.REBUILD:
             named.clear(table)
@@ -407,6 +444,13 @@ def plan(
             if depth == codes.ALL:
                 plan_n = reserve(plan_t, plan_f, base_n, size, duration, start, 0, n_queue, scratch)
                 opened = now
+            elif part.indexed:
+                n_points = base_t.shape[0]
+                n_due = deep_queue.backfill(
+                    plan_t, plan_f, base_n, index, size, duration, n_queue, depth,
+                    parameters.first_only != 0, scratch[:n_points], scratch[n_points:],
+                    room.positions,
+                )  # fmt: skip
             else:
                 plan_n = counts.backfill(
                     plan_t, plan_f, base_n, size, duration, start, n_queue, depth,
@@ -425,10 +469,9 @@ def plan(
                 state, cells, p, size, duration, start, 0, n_queue, codes.REBUILD, late, now
             )
     # ---- starts
-    n_due = 0
     if fifo:
         n_due = first_that_fit(size, n_queue, part.n_free, room.positions)
-    elif n_queue:
+    elif n_queue and not part.indexed:
         n_due = counts.due(start, n_queue, now, room.positions)
     if parameters.accounted:
         n_due = charge_due(state, p, queue, visible, room.positions, n_due, now)
@@ -481,7 +524,9 @@ def plan(
                 due += 1
             else:
                 value[at - due] = value[at]
-    if n_due:
+    if part.indexed:
+        n_queue = leave_gaps(state, room, p, n_queue, n_due)
+    elif n_due:
         counts.take_out(size, duration, start, queue, n_queue, room.positions, n_due)
         n_queue -= n_due
     part.n_queued, part.n_planned_ends, part.n_overdue = n_queue, n_holds, n_overdue

@@ -10,6 +10,7 @@ from typing import Any
 
 from rebat.kernels import blocks
 from rebat.kernels.jit import rule
+from rebat.state import codes
 
 
 @rule
@@ -70,6 +71,8 @@ def plan_needed(state: Any, p: int, n_more: int) -> Any:
     """Return the length of the queue, the heap, the profiles and the intervals in a plan.
 
     ``n_more`` is the number of attempts that could enter the queue, in addition to those that have.
+    Unless all attempts get reservations, at most one attempt per node is in the plan, and
+    ``depth`` others.
     """
     n, part, entered = state.n, state.parts[p], n_more
     for i in range(n.n_entered):
@@ -77,7 +80,8 @@ def plan_needed(state: Any, p: int, n_more: int) -> Any:
     queue = part.n_queued + entered + 1
     held = n.n_running + n.n_waits + n.n_left
     ends = part.n_planned_ends + n.n_new_holds + held + queue
-    points = max(part.base_n, part.plan_n) + 4 * (2 * held + n.n_new_holds + queue) + 16
+    reserved = queue if n.depth == codes.ALL else min(queue, n.depth + part.n_nodes)
+    points = max(part.base_n, part.plan_n) + 4 * (2 * held + n.n_new_holds + reserved) + 16
     return queue, ends, held + 1, points, n.n_nodes_used + 2 * n.n_nodes + queue + 2
 
 

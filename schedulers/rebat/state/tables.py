@@ -12,6 +12,7 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
+from rebat.kernels.deep_queue import groups_of
 from rebat.kernels.fair_share import Tree, empty_tree
 from rebat.kernels.formula import DEEPEST
 from rebat.kernels.spread import scratch_needed
@@ -153,6 +154,8 @@ class Part(msgspec.Struct, gc=False):
     repairs: int = 0
     sorted: int = 0
     withdrawn: int = 0
+    indexed: int = 0
+    n_gaps: int = 0
 
 
 class Hit(msgspec.Struct, gc=False):
@@ -392,6 +395,7 @@ class Numbers(msgspec.Struct, gc=False):
     accounted: int = 0
     max_wakes: int = 0
     retries: int = 0
+    scanned: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -440,6 +444,9 @@ class Numbers(msgspec.Struct, gc=False):
     next_line: int = 0
     job_sequence: int = 0
     line_sequence: int = 0
+    n_arriving: int = 0
+    n_events: int = 0
+    n_changing: int = 0
     now: int = 0
     is_deciding: int = 0
 
@@ -568,7 +575,7 @@ class State(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The arrays of a simulation. If one of them may become too small, all grow (`grown`).
+    """The arrays of a simulation. Those that may become too small grow (`rebat.drive.growing`).
 
     Attributes
     ----------
@@ -582,6 +589,8 @@ class Room(NamedTuple):
         For each partition, the heap of the planned ends, and the attempts that are overdue.
     size, duration, start, queue : int64 arrays, shape (p, k)
         The queue of each partition.
+    index : int64 array, shape (p, 4, m)
+        Index of the queue of each partition, if the queue is long (`rebat.kernels.deep_queue`).
     value : float64 array, shape (p, k)
         Values of the queued attempts, if the queue order is a formula.
     operations, arguments, first_of_formula, value_by_one, table, stack : arrays
@@ -608,6 +617,7 @@ class Room(NamedTuple):
     duration: Any
     start: Any
     queue: Any
+    index: Any
     value: Any
     operations: Any
     arguments: Any
@@ -755,6 +765,7 @@ def plan_arrays(
         "holds": _tables(n_parts, n_ends, compiled),
         "overdue": ints(n_parts, few, 2),
         **{name: ints(n_parts, queued) for name in ("size", "duration", "start", "queue")},
+        "index": ints(n_parts, 4, groups_of(queued)),
         "value": np.zeros((n_parts, queued if by_value else 1)),
         "operations": formulas[0],
         "arguments": formulas[1],
@@ -799,36 +810,6 @@ def _tables(n_tables: int, n: int, compiled: bool) -> Any:
     if compiled:
         return zeros(Entry, n_tables, n)
     return [new_rows(Entry, n, compiled) for _ in range(n_tables)]
-
-
-GROWING = {
-    **dict.fromkeys(("attempts", "lists", "hits", "kills", "stops", "waits"), 0),
-    **dict.fromkeys(("hold_records", "calls", "out", "ends", "nodes", "positions", "table"), 0),
-    "value_by_one": 0,
-    "client_of": 0,
-    **dict.fromkeys(("holds", "overdue", "size", "duration", "start", "queue", "value"), 1),
-    "visible": 1,
-    **dict.fromkeys(("base_t", "base_f", "plan_t", "plan_f"), 1),
-}
-"""The tables that `twice` enlarges, and the axis along which they grow."""
-
-
-def twice(room: Room) -> Room:
-    """Return tables with the same contents and twice as many rows."""
-
-    def enlarged(name: str, rows: Any) -> Any:
-        if name not in GROWING:
-            return rows
-        if not isinstance(rows, list):
-            return np.concatenate([rows, np.zeros_like(rows)], axis=GROWING.get(name, 0))
-        for part in rows if isinstance(rows[0], list) else [rows]:
-            part += [type(part[0])() for _ in range(len(part))]
-        return rows
-
-    state = {name: enlarged(name, rows) for name, rows in room.state._asdict().items()}
-    fields = {name: enlarged(name, rows) for name, rows in room._asdict().items()}
-    scratch = np.zeros(scratch_needed(fields["base_t"].shape[1]), dtype=np.int64)
-    return Room(**{**fields, "state": State(**state), "scratch": scratch})
 
 
 def numbers_of(parameters: Any, compiled: bool) -> Any:
