@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from rebat.contract import News, Proposal, Requeue, Stop, View, When
-from rebat.core.attempts import SECOND_ORDER, Attempt, Cause, Priority, Running
+from rebat.core.attempts import SECOND_ORDER, Attempt, Cause, Priority
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.queue_order import Key
@@ -45,7 +45,9 @@ class Preemption(Periodic):
         head = min(view.queue.values(), key=order)
 
         def place(attempt: Attempt) -> Key:
-            return order(msgspec.structs.replace(attempt, priority=Priority.REGULAR))
+            if attempt.priority != Priority.REGULAR:
+                attempt = msgspec.structs.replace(attempt, priority=Priority.REGULAR)
+            return order(attempt)
 
         short, chosen, first = head.n_nodes - view.n_free, [], place(head)
         hit = {running.attempt.id for running in news.hit}
@@ -54,15 +56,16 @@ class Preemption(Periodic):
             (place(job.attempt), job)
             for job in view.running.values()
             if job.attempt.job_id not in stopped
+            and job.attempt.id not in hit
+            and view.now_us - job.start_us >= self._grace_us
         ]
         later = sorted((row for row in places if row[0] > first), key=itemgetter(0), reverse=True)
         usable = ~(view.machine.down | view.machine.drained)
         for _, job in later:
             if short <= 0:
                 break
-            if job.attempt.id not in hit and self._old_enough(view, job):
-                chosen.append(job)
-                short -= int(np.count_nonzero(job.nodes.of_each(usable)))
+            chosen.append(job)
+            short -= int(np.count_nonzero(job.nodes.of_each(usable)))
         if short <= 0:
             why = SECOND_ORDER if head.priority >= Priority.FAILED else f"for {head.job_id}"
             stopped.update(job.attempt.job_id for job in chosen)
@@ -78,9 +81,6 @@ class Preemption(Periodic):
         waiting = {name: jobs for name, jobs in self._stopped_for.items() if name in view.queue}
         self._stopped_for = waiting
         return waiting.setdefault(head.id, set())
-
-    def _old_enough(self, view: View, job: Running) -> bool:
-        return view.now_us - job.start_us >= self._grace_us
 
 
 class PreemptionOptions(ReactionOptions, frozen=True, tag="preempt"):

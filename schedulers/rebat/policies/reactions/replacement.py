@@ -17,6 +17,7 @@ of them is carried out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -98,7 +99,7 @@ class NodeReplacement:
         state = self._round(view, hit)
         decisions = [(failed, self._replace(state, failed)) for failed in hit]
         if self._spares:
-            taken = {node for _, step in decisions if step for node in step.nodes}
+            taken = chain.from_iterable(step.nodes for _, step in decisions if step)
             yield from self._spares.use(taken)
         yield from self._lend(state)
         for failed, replacement in decisions:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class SparePool:
         self._nodes = {node for node in self._nodes if drained[node]}  # some may be in use
         missing = self._n_spares - len(self._nodes)
         if hit_waits:
-            yield from self.use(set(self.ready(view)))
+            yield from self.use(self.ready(view))
         elif missing > 0:
             idle = np.flatnonzero(view.machine.free)[-missing:].tolist()
             if idle:
@@ -53,9 +53,9 @@ class SparePool:
         spare = view.machine.drained_for(SPARE, only=True) & ~view.machine.down
         return sorted(node for node in self._nodes if spare[node])
 
-    def use(self, nodes: set[int]) -> Iterator[Undrain]:
+    def use(self, nodes: Iterable[int]) -> Iterator[Undrain]:
         """Remove ``nodes`` from the pool. Nodes that are not in the pool are ignored."""
-        used = nodes & self._nodes
+        used = self._nodes.intersection(nodes)
         if used:
             self._nodes -= used
             yield Undrain(NodeSet.of(sorted(used)), SPARE)

@@ -9,7 +9,7 @@ Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated
 
@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.attempts import SPARE, Cause
+from rebat.core.node_events import Outages
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.jobs import JobRows
 from rebat.results.measures.platform import Window, of_jobs
@@ -169,10 +170,6 @@ class Spares(msgspec.Struct, frozen=True):
     # fmt: on
 
 
-Outages = Mapping[int, Sequence[Span]]
-"""The outages of each node."""
-
-
 def spares(ledger: Ledger, window: Window) -> Spares | None:
     """Return the use of spare nodes, or None if the policy reserves no nodes.
 
@@ -183,13 +180,14 @@ def spares(ledger: Ledger, window: Window) -> Spares | None:
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:
         return None
-    outages: dict[int, list[Span]] = defaultdict(list)
-    for node, down_us, up_us in ledger.node_events.outages(FOREVER_US).rows():
-        outages[node].append((down_us, up_us))
+    outages = ledger.node_events.outages(FOREVER_US)
+    of_node: dict[int, list[Span]] = defaultdict(list)
+    for node, down_us, up_us in outages.rows():
+        of_node[node].append((down_us, up_us))
     ready_us = 0
     for drain in reserved:
         span = drain.since_us, FOREVER_US if drain.until_us is None else drain.until_us
-        down = [_common(outage, span) for node in drain.nodes for outage in outages.get(node, ())]
+        down = [_common(outage, span) for node in drain.nodes for outage in of_node.get(node, ())]
         ready_us += drain.nodes.size * _within([span], window) - _within(down, window)
     replacing_us = _within(_replacing(ledger, outages), window)
     total_us = ready_us + replacing_us
@@ -213,16 +211,13 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
     for attempts in jobs.values():
         for number, (failed, record) in enumerate(pairwise(attempts), start=1):
             at_us = record.start_us
-            taken = released.get(at_us, set()).intersection(record.nodes or ())
-            if failed.cause != Cause.NODE_FAILURE or not taken:
+            if failed.cause != Cause.NODE_FAILURE or at_us not in released:
                 continue
+            assert failed.nodes is not None and record.nodes is not None
+            taken = (node for node in released[at_us] if node in record.nodes)
             in_use = (_released_us(attempts[number:], node) for node in taken)
-            down = (
-                up_us
-                for node in failed.nodes or ()
-                for down_us, up_us in outages.get(node, ())
-                if down_us <= at_us < up_us
-            )
+            now = outages.at((outages.down_us <= at_us) & (at_us < outages.up_us))
+            down = (up_us for node, _, up_us in now.rows() if node in failed.nodes)
             # A spare node replaces a failed node until the first of release and repair. Pair the
             # latest releases with the latest repairs.
             pairs = zip(sorted(in_use, reverse=True), sorted(down, reverse=True), strict=False)
