@@ -77,7 +77,8 @@ class NodeSet:
         if len(ids) == 1 and ids[0] >= 0:
             return cls(np.array([[ids[0], ids[0]]], dtype=np.int64), 1)
         if len(ids) > FEW and min(ids) >= 0:
-            array = np.sort(np.array(ids, dtype=np.int64))  # faster than the hashes of np.unique
+            array = np.array(ids, dtype=np.int64)
+            array.sort(kind="stable")  # fast for sorted parts, and faster than np.unique
             return cls.of_sorted(array[np.diff(array, prepend=-1) > 0])
         return cls.from_intervals((node, node) for node in ids)
 
