@@ -19,7 +19,10 @@ def test_random_schedules_are_those_of_the_oracle() -> None:
     assert kinds["windows that bind"] and kinds["both that bind"] and kinds["partitions"]
 
 
-@pytest.mark.parametrize("seed", [1, 13, 37, 814, 1728, 3756])
+@pytest.mark.parametrize("seed", [1, 13, 19, 37, 67, 814, 1728, 3756])
 def test_runs_that_once_differed_from_the_oracle(seed: int) -> None:
-    """For example, a job that requested a reservation with too few nodes in its partition."""
+    """For example, a job that requested a reservation with too few nodes in its partition.
+
+    Seeds 19 and 67: under fifo, partitions that state the order of the policy.
+    """
     assert not play(seed).startswith("excepted")

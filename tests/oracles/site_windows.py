@@ -68,9 +68,13 @@ class Partition:
 
 @dataclass(eq=False)
 class Job(site_rules.Job):
-    """A rigid job, and its current attempt. ``wanted`` is the reservation that it waits for."""
+    """A rigid job, and its current attempt. ``wanted`` is the reservation that it waits for.
+
+    ``places`` are the partitions in which it may run: under fifo several, else ``partition``.
+    """
 
     partition: Any = None
+    places: tuple[Any, ...] = ()
     wanted: Window | None = None
     attempt: int = 0
     queued: int = 0
@@ -116,6 +120,9 @@ class Simulation:
             while self.coming and self.coming[0].submit == self.now:
                 self.enter(self.coming.pop(0))
             self.change_nodes()
+            if self.depth == "fifo":
+                self.serve()
+                continue
             for group in self.groups():
                 self.decide(group)
 
@@ -141,6 +148,9 @@ class Simulation:
         highest = max(partition.tier for partition in self.partitions)
         named += [p for p in self.partitions if p.tier == highest and p.allows(job)]
         job.partition = next(iter(named), None)
+        is_named = any(p.name in names for p in self.partitions)
+        several = self.depth == "fifo" and not is_named  # migration: partitions and tiers
+        job.places = tuple(named if several else named[:1])
         for window in self.windows if job.partition else []:
             if window.name == job.owners.get("reservation") and self.fits_in(job, window):
                 job.wanted = window  # site-rules: not if it never fits in it
@@ -188,20 +198,26 @@ class Simulation:
 
     def fits_in(self, job: Job, window: Window) -> bool:
         """Return whether a job fits into a reservation of an empty machine, at any time of it."""
-        nodes = job.partition.nodes & window.nodes
         others = [other for other in self.windows if other is not window]
         once = range(window.begin, window.begin + window.length)
         return any(
-            begin <= start and start + job.wall <= end and self.has_room(job, nodes, others, start)
+            begin <= start
+            and start + job.wall <= end
+            and self.has_room(job, place.nodes & window.nodes, others, start)
+            for place in job.places
             for start in (self.cycle() if window.every else once)
             for begin, end in window.times(start, 1)
         )
 
     def ever_fits(self, job: Job) -> bool:
         """Return whether a job fits between repeated reservations or on the other nodes."""
-        wanted, nodes = self.request_of(job), job.partition.nodes
+        wanted = self.request_of(job)
         closed = [w for w in self.windows if w.every and not self.is_open(w, job)]
-        fits_outside = any(self.has_room(job, nodes, closed, start) for start in self.cycle())
+        fits_outside = any(
+            self.has_room(job, place.nodes, closed, start)
+            for place in job.places
+            for start in self.cycle()
+        )
         return fits_outside or (wanted is not None and wanted.every > 0)
 
     def cycle(self) -> range:
@@ -261,14 +277,59 @@ class Simulation:
             places = self.plan(group, queue, binding)
         self.has_bound |= bool(binding)
         for place in [place for place in places if place.start == self.now]:
-            self.begin(place)
+            self.start(place)
 
-    def begin(self, place: Place) -> None:
+    def serve(self) -> None:
+        """Start jobs in the order of the queue (migration: partitions and tiers).
+
+        A job that does not fit now delays only later jobs of its partitions.
+        """
+        kinds = [(p.tier, p.order) for p in self.partitions]
+        blocked: set[Any] = set()
+
+        def key(job: Job) -> tuple[Any, ...]:
+            """Return the key of a job (semantics: ties by the submission of the job)."""
+            keys = {"fcfs": job.submit, "shortest": job.wall, "largest": -job.n, "smallest": job.n}
+            order = job.places[0].order
+            place = kinds.index((job.places[0].tier, order))  # program: the first in the list
+            return place, -(job.attempt > 0), keys[order], job.submit, job.id
+
+        for job in sorted(self.queue, key=key):
+            places = [p for p in job.places if p not in blocked]
+            if nodes := self.fit_now(job, places):
+                self.begin(job, nodes)
+            else:
+                blocked.update(places)
+
+    def fit_now(self, job: Job, places: list[Partition]) -> Nodes:
+        """Return nodes on which a job can start now: all in a reservation for it, if possible.
+
+        They are the lowest of the first partition with enough nodes. There may be none.
+        """
+        times = [Time(w, w.nodes, *time) for w in self.windows for time in w.times(self.now)]
+        usable = {node for node in self.free() if self.can_use(node, job, self.now, times)}
+        mine = [t.nodes for t in times if t.begin <= self.now and self.is_open(t.window, job)]
+        for nodes in [usable.intersection(frozenset().union(*mine)), usable]:
+            for place in places:
+                if len(nodes & place.nodes) >= job.n:
+                    return frozenset(sorted(nodes & place.nodes)[: job.n])
+        return frozenset()
+
+    def free(self) -> set[int]:
+        """Return the nodes that are up and not in use."""
+        return self.up.difference(*(other.nodes for other in self.running))
+
+    def start(self, place: Place) -> None:
         """Start a job on the lowest free nodes of its cells (axes: any)."""
-        job, free = place.job, self.up.difference(*(other.nodes for other in self.running))
-        job.nodes = frozenset(
-            node for cell, n in place.used.items() for node in sorted(cell & free)[:n]
+        free = self.free()
+        self.begin(
+            place.job,
+            frozenset(node for cell, n in place.used.items() for node in sorted(cell & free)[:n]),
         )
+
+    def begin(self, job: Job, nodes: Nodes) -> None:
+        """Start a job on these nodes."""
+        job.nodes = nodes
         job.start, job.end = self.now, self.now + min(job.run, job.wall)
         assert len(job.nodes) == job.n
         self.queue.remove(job)

@@ -239,6 +239,11 @@ def test_a_job_without_walltime_may_use_a_partition_with_a_maximum_time() -> Non
     assert starts(run("easy:partitions=a:0-1:max_time=1h+b:2-3", workload)) == {"1": (0.0, "0-1")}
 
 
+@pytest.mark.parametrize("policy", ["easy", "batsched-fcfs", "cluster"])
+def test_a_machine_without_partitions_has_one_pool_of_nodes(policy) -> None:
+    assert starts(run(f"{policy}:partitions=none", work(2, ("a", 2, 10, 0)))) == {"1": (0.0, "0-1")}
+
+
 def test_limits_are_nodes_if_nodes_have_several_cores() -> None:
     (row,) = partitions_on("a:all:max_nodes=2", 16, 4)
     assert not row.refuses(8, 0) and row.refuses(9, 0)

@@ -528,7 +528,9 @@ class Point(msgspec.Struct, frozen=True):
             expected = "a workload or site.toml that states the rules of its site"
             raise InputError("the rules of the site are unknown", "axis rules", expected)
         shares = self.shares()
-        windows = Windows(common.reservations) if common.reservations else None
+        windows = None
+        if common.reservations:
+            windows = Windows(common.reservations, self.partitions)
         context = self.context(hazards, shares, windows)
         plans = not isinstance(self.planning, FifoOptions)
         parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
@@ -583,7 +585,7 @@ class Point(msgspec.Struct, frozen=True):
             placement=self.placement.make(hazards, common.seed),
             shares=shares,
             windows=windows,
-            partitions=self.partitions,
+            partitions=self.partitions if self.parted else "",
             hazards=hazards,
             dialect=self.dialect,
             flexible=rule is not None,

@@ -29,6 +29,7 @@ from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, parse_duration, to_us
 from rebat.kernels.cell_plan import AHEAD
 from rebat.policies.composition import Planning, Wrapping
+from rebat.policies.partitions import places_of
 from rebat.policies.queue_order import planned_us
 from rebat.rules.windows import MOST_IDLE
 
@@ -157,6 +158,8 @@ class Windows:
     ----------
     text : str
         See `read_reservations`.
+    partitions : str
+        See `partitions.read_partitions`.
 
     Attributes
     ----------
@@ -164,8 +167,8 @@ class Windows:
         The reservations that administrators have announced so far.
     """
 
-    def __init__(self, text: str) -> None:
-        self._rows = [*read_reservations(text)]
+    def __init__(self, text: str, partitions: str = "") -> None:
+        self._rows, self._partitions = [*read_reservations(text)], partitions
         self.announced: list[Reservation] = []
         self._view: View | None = None
 
@@ -201,18 +204,25 @@ class Windows:
     def requested(self, attempt: Attempt) -> list[Window]:
         """Return the windows to which a job is bound, because it requested their reservation.
 
-        The list is empty if there is none, or if the job never fits in a window.
+        The list is empty if there is none, or if the job never fits in a window: the reservation
+        has too few nodes in each of its partitions, or repeated windows that are too short.
         """
         assert self._view is not None
         name = self._traits(attempt).reservation
         windows = (
             window
             for row in (self._rows if name else ())
-            if row.name == name and row.nodes.size >= attempt.n_nodes
+            if row.name == name and self._has_room(row, attempt)
             if not row.every_us or planned_us(attempt.walltime_us) <= row.length_us
             for window in row.windows(self._view.now_us)
         )
         return sorted(windows, key=lambda window: window.begin_us)
+
+    def _has_room(self, row: Reservation, attempt: Attempt) -> bool:
+        """Return whether a reservation has enough nodes in a partition of a job."""
+        assert self._view is not None
+        places = places_of(self._view, self._partitions, attempt.job_id)
+        return any(place[row.nodes.ids].sum() >= attempt.n_nodes for place in places)
 
     def preferred(self, windows: Sequence[Window], attempt: Attempt) -> list[Window]:
         """Return the windows that are open to a job now. It prefers their nodes."""
@@ -220,27 +230,21 @@ class Windows:
         now_us = self._view.now_us
         return [w for w in windows if w.begin_us <= now_us and self.opens(w, attempt)]
 
-    def closed_mask(self, attempt: Attempt, places: Sequence[NodeSet]) -> Mask | None:
+    def closed_mask(self, attempt: Attempt) -> Mask | None:
         """Return a mask of the nodes on which an attempt cannot start now, or None.
 
-        ``places`` contains the nodes of each partition in which it may run.
+        If its job is bound to a reservation, it starts only where it fits in a window of it.
         """
         view, mask = self._view, None
         assert view is not None
-        masks = [nodes.mask(view.n_nodes) for nodes in places]
-        bound = [
-            window
-            for window in self.requested(attempt)
-            if any(mask[window.nodes.ids].sum() >= attempt.n_nodes for mask in masks)
-        ]
-        if bound:
+        end_us = view.now_us + planned_us(attempt.walltime_us)
+        if bound := self.requested(attempt):
             mask = np.ones(view.n_nodes, dtype=np.bool_)
             for window in bound:
-                if window.begin_us <= view.now_us:
+                if window.begin_us <= view.now_us and end_us <= window.end_us:
                     window.nodes.put(mask, False)
         for window in self.current(view.now_us):
-            meets = window.begin_us < view.now_us + planned_us(attempt.walltime_us)
-            if meets and not self.opens(window, attempt):
+            if window.begin_us < end_us and not self.opens(window, attempt):
                 if mask is None:
                     mask = np.zeros(view.n_nodes, dtype=np.bool_)
                 window.nodes.put(mask, True)

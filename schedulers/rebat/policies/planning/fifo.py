@@ -58,11 +58,11 @@ class Fifo(Planning):
 
     def __init__(self, options: FifoOptions, context: Context) -> None:
         place = context.placement
-        self._counted = place.counted and not options.partitions and not context.windows
+        self._counted = place.counted and not context.partitions and not context.windows
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
         self._context = context
         self._limit_on = context.limit_on
-        self._partitions = options.partitions
+        self._partitions = context.partitions
         self._places: tuple[Partition, ...] = ()
         self._orders: dict[str, QueueOrder] = {}
         self._spares: dict[str, int] = {}
@@ -239,8 +239,7 @@ class Fifo(Planning):
     ) -> NodeSet | None:
         request, windows = Request.now(attempt), self._context.windows
         if windows:
-            everywhere = [place.nodes for place in self._where(view, attempt.job_id)]
-            closed = windows.closed_mask(attempt, everywhere)
+            closed = windows.closed_mask(attempt)
             if closed is not None:
                 free = free & ~closed
             inside = np.zeros(len(free), dtype=np.bool_)
