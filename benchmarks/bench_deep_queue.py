@@ -5,8 +5,8 @@
 
 All jobs are submitted at time 0 to 1,000 nodes. Sizes are uniform up to 200 nodes, and run times
 are uniform up to two hours. Walltimes are 1.1 to 3 times the run times. Therefore, every end of a
-job moves nearly all reservations of conservative backfilling. Each line also contains the ratio of its time to the time with
-the previous number of jobs.
+job moves nearly all reservations of conservative backfilling. Each line also contains the ratio of
+its time to the time with the previous number of jobs.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
-from rebat.models.failures.law import DrawnEvents, GroupedEvents
+from rebat.models.failures.law import DrawnEvents, GroupedEvents, NodeChanges
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
@@ -115,7 +115,8 @@ class Events:
 
     def _begin(self) -> None:
         """Begin to read the events."""
-        self._rest = iter(self.all)
+        blocks = self.all.blocks() if isinstance(self.all, DrawnEvents | GroupedEvents) else None
+        self._rest: Iterator[Any] = iter(self.all) if blocks is None else blocks
         self._complete = self._others = False
         self._error: Exception | None = None
         self._causes: dict[str, int] = {"": 0}
@@ -173,10 +174,13 @@ class Events:
             if event is None:
                 self._complete = True
                 return
+            self._arrays = []
+            if isinstance(event, NodeChanges):
+                self._add(event)
+                continue
             if not isinstance(event, MachineEvent):
                 self._others = True
                 return
-            self._arrays = []
             for low, high in event.nodes.intervals.tolist():
                 intervals.extend((low, high))
                 nodes.extend(range(low, high + 1))
@@ -185,6 +189,24 @@ class Events:
             causes.append(self._causes.setdefault(event.cause or "", len(self._causes)))
             first.append(len(nodes))
             first_interval.append(len(intervals) // 2)
+
+    def _add(self, changes: NodeChanges) -> None:
+        """Add a block of events. None has a cause."""
+        n, cores = len(changes.node), changes.cores_per_node
+        low = changes.node * cores
+        first, last = len(self._numbers[4]), len(self._numbers[6]) // 2
+        counts = np.arange(1, n + 1)
+        columns = (
+            changes.at_us,
+            changes.up,
+            np.zeros(n),
+            first + cores * counts,
+            (low[:, None] + np.arange(cores)).ravel(),
+            last + counts,
+            np.column_stack([low, low + cores - 1]).ravel(),
+        )
+        for numbers, column in zip(self._numbers, columns, strict=True):
+            numbers.frombytes(column.astype(np.int64).tobytes())
 
     def _as_arrays(self) -> list[Ints]:
         self._arrays = self._arrays or [np.array(each, np.int64) for each in self._numbers]

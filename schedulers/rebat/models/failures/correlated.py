@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.law import Law, Outage, check_span
+from rebat.models.failures.law import AnyOutage, Law, Outage, check_span
 
 
 class Correlation(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class Correlated(Law, frozen=True):
         """
         return self._spread(self.of.outages(n_nodes, seed), n_nodes, seed)
 
-    def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
+    def until(self, outages: Iterator[AnyOutage], horizon_s: float) -> Iterator[AnyOutage]:
         """Yield the outages before the horizon, as defined by the underlying law."""
         return self.of.until(outages, horizon_s)
 

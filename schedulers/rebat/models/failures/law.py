@@ -8,9 +8,11 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
@@ -18,6 +20,27 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, MAX_SECONDS, parse_duration, to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.per_node import NodeLaws
+
+Ints = npt.NDArray[np.int64]
+Row = tuple[int, int, int]
+"""The time of a failure, the time of its repair (us), and the node."""
+
+AnyOutage = TypeVar("AnyOutage", bound=tuple[Any, ...])
+
+FIRST_BLOCK, LARGEST_BLOCK = 64, 4096
+"""Number of outages that are drawn together: a run that ends early draws few."""
+
+
+class NodeChanges(NamedTuple):
+    """Failures and repairs of single nodes, sorted by time, as arrays of shape (n,).
+
+    Node k has the processors k * cores_per_node to (k + 1) * cores_per_node - 1.
+    """
+
+    at_us: Ints
+    up: npt.NDArray[np.bool_]
+    node: Ints
+    cores_per_node: int
 
 
 class Outage(NamedTuple):
@@ -67,12 +90,24 @@ class Law(msgspec.Struct, frozen=True):
         """Whether different seeds draw different failures."""
         return self.drawn
 
+    def rows(self, n_nodes: int, seed: int) -> Iterator[Row] | None:
+        """Return outages of single nodes, sorted by the time of failure and drawn lazily.
+
+        A node that is down does not fail. The loop reads rows in blocks, which is several times
+        faster than `Outage` objects. Return None if outages have several nodes, overlap, or have
+        causes. The law then defines `outages`.
+        """
+        return None
+
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Yield outages of nodes, sorted by the time of failure and drawn lazily.
 
         A node that is down does not fail.
         """
-        raise NotImplementedError
+        rows = self.rows(n_nodes, seed)
+        if rows is None:
+            raise NotImplementedError
+        return (Outage(down_us, up_us, NodeSet.of([node])) for down_us, up_us, node in rows)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Return the probability that a node with this uptime survives another ``duration_s``."""
@@ -85,10 +120,10 @@ class Law(msgspec.Struct, frozen=True):
         """
         return None
 
-    def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Yield the outages that begin before the horizon."""
+    def until(self, outages: Iterator[AnyOutage], horizon_s: float) -> Iterator[AnyOutage]:
+        """Yield the outages that begin before the horizon. Each begins with this time."""
         horizon_us = to_us(horizon_s)
-        return itertools.takewhile(lambda outage: outage.down_us < horizon_us, outages)
+        return itertools.takewhile(lambda outage: outage[0] < horizon_us, outages)
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
         """Yield the failures and repairs of outages, sorted by time."""
@@ -189,6 +224,15 @@ class DrawnEvents(msgspec.Struct, frozen=True):
             outages = self.law.until(outages, self.horizon_s)
         return self.law.machine_events(outages)
 
+    def blocks(self, cores_per_node: int = 1) -> Iterator[NodeChanges] | None:
+        """Return the same events in blocks, or None if the law has no rows."""
+        rows = self.law.rows(self.n_nodes, self.seed)
+        if rows is None:
+            return None
+        if self.horizon_s is not None:
+            rows = self.law.until(rows, self.horizon_s)
+        return changes_of(rows, cores_per_node)
+
 
 class GroupedEvents(msgspec.Struct, frozen=True):
     """The events of nodes, converted to events of their processors.
@@ -203,6 +247,11 @@ class GroupedEvents(msgspec.Struct, frozen=True):
         for event in self.node_events:
             processors = processors_of(event.nodes, self.cores_per_node)
             yield MachineEvent(event.at_us, event.available, processors, event.cause)
+
+    def blocks(self) -> Iterator[NodeChanges] | None:
+        """Return the same events in blocks, or None if the law has no rows."""
+        drawn = self.node_events
+        return drawn.blocks(self.cores_per_node) if isinstance(drawn, DrawnEvents) else None
 
 
 def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
@@ -250,3 +299,50 @@ def _pop_repairs(
     while repairs and (until_us is None or repairs[0][0] <= until_us):
         at_us, _, nodes = heapq.heappop(repairs)
         yield MachineEvent(at_us, True, nodes)
+
+
+def changes_of(rows: Iterator[Row], cores_per_node: int = 1) -> Iterator[NodeChanges]:
+    """Yield the failures and repairs of rows in blocks, in the order of `events_of`.
+
+    If drawing a row raises an error, the earlier rows come first, so that a run that ends before
+    the error has a result.
+    """
+    later = np.zeros((0, 2), dtype=np.int64)  # repairs after the last failure so far, and nodes
+    for drawn in _in_blocks(rows):
+        down_us, node = drawn[:, 0], drawn[:, 2]
+        repairs = np.concatenate([later, drawn[:, 1:]])
+        repairs = repairs[repairs[:, 0] < FOREVER_US]
+        ends = repairs[:, 0] <= down_us[-1]
+        repaired, later = repairs[ends], repairs[~ends]
+        up = np.repeat([True, False], [len(repaired), len(node)])
+        at_us = np.concatenate([repaired[:, 0], down_us])
+        order = np.lexsort((~up, at_us))  # stable: repairs first, then in the order of the rows
+        nodes = np.concatenate([repaired[:, 1], node])
+        yield NodeChanges(at_us[order], up[order], nodes[order], cores_per_node)
+    if len(later):
+        later = later[np.argsort(later[:, 0], kind="stable")]
+        up = np.ones(len(later), dtype=np.bool_)
+        yield NodeChanges(later[:, 0], up, later[:, 1], cores_per_node)
+
+
+def _in_blocks(rows: Iterator[Row]) -> Iterator[Ints]:
+    """Yield rows as arrays of shape (k, 3). Times are at most FOREVER_US."""
+    size, block = FIRST_BLOCK, list[Row]()
+    try:
+        for row in rows:
+            block.append(row)
+            if len(block) == size:
+                yield _array(block)
+                size, block = min(2 * size, LARGEST_BLOCK), []
+    except InputError:
+        if block:
+            yield _array(block)
+        raise
+    if block:
+        yield _array(block)
+
+
+def _array(block: list[Row]) -> Ints:
+    if block[-1][0] > FOREVER_US // 2:  # the sums of times of very long gaps need more bits
+        block = [(min(a, FOREVER_US), min(b, FOREVER_US), node) for a, b, node in block]
+    return np.array(block, dtype=np.int64)

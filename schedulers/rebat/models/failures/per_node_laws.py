@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
-from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, MAX_SECONDS, US_PER_S, to_us
-from rebat.models.failures.law import Law, Outage
+from rebat.models.failures.law import Law, Row
 from rebat.models.failures.per_node import (
     FAMILIES,
     ExponentialNodes,
@@ -115,14 +114,14 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
         return heapq.merge(*map(times, range(n_nodes)))
 
-    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+    def rows(self, n_nodes: int, seed: int) -> Iterator[Row]:
         """Yield failures with their repairs. A node that is down cannot fail."""
         downtime_us = to_us(self.downtime_s)
         up_us = [-1] * n_nodes
         for at_us, node in self.failures(n_nodes, seed):
             if at_us > up_us[node]:
                 up_us[node] = at_us + downtime_us
-                yield Outage(at_us, up_us[node], NodeSet.of([node]))
+                yield at_us, up_us[node], node
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Return the survival probability of a node with the mean parameters; see `nodes`."""

@@ -22,13 +22,16 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.failures.correlated import joined_events
 from rebat.models.failures.events import MachineEvent
-from rebat.models.failures.law import Law, Outage
+from rebat.models.failures.law import AnyOutage, Law, Outage, Row
 from rebat.models.failures.per_node import NodeLaws, alike
 
 SHAPES = (0.1, 1000.0)
 """Minimum and maximum shape. Microseconds cannot represent the gaps of other shapes."""
 
 MAX_SIGMA = 10.0
+
+DRAWN = 256
+"""How many random numbers are drawn together. The numbers are those of single draws."""
 
 
 class Renewal(Law, frozen=True):
@@ -82,23 +85,26 @@ class Renewal(Law, frozen=True):
 
     def times_us(self, seed: int) -> Iterator[int]:
         """Yield the times of failures in microseconds. The sequence is infinite."""
+        scale_s = self.scale_s
         rng, at_us = stream(seed, "failures", "renewal", "gaps"), 0
         while True:
-            at_us += to_us(min(self.scale_s * rng.weibull(self.shape), MAX_SECONDS))
-            yield at_us
+            for gap in rng.weibull(self.shape, DRAWN).tolist():
+                at_us += to_us(min(scale_s * gap, MAX_SECONDS))
+                yield at_us
 
     def repairs_us(self, seed: int) -> Iterator[int]:
         """Yield repair times in microseconds, at least 1. The sequence is infinite."""
         rng, mu = stream(seed, "failures", "renewal", "repairs"), math.log(self.repair_median_s)
         while True:
-            yield max(to_us(min(rng.lognormal(mu, self.sigma), MAX_SECONDS)), 1)
+            for repair_s in rng.lognormal(mu, self.sigma, DRAWN).tolist():
+                yield max(to_us(min(repair_s, MAX_SECONDS)), 1)
 
-    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+    def rows(self, n_nodes: int, seed: int) -> Iterator[Row]:
         """Yield outages.
 
         Gaps, repair times and failing nodes are drawn from separate random streams.
         """
-        victims = stream(seed, "failures", "renewal", "victims")
+        victims = _random_nodes(stream(seed, "failures", "renewal", "victims"), n_nodes)
         down: set[int] = set()
         repairs: list[tuple[int, int]] = []
         for at_us, repair_us in zip(self.times_us(seed), self.repairs_us(seed), strict=False):
@@ -107,10 +113,11 @@ class Renewal(Law, frozen=True):
                 down.remove(heapq.heappop(repairs)[1])
             if len(down) == n_nodes:
                 continue
-            node = _random_node(victims, n_nodes, down)
+            while (node := next(victims)) in down:
+                pass
             down.add(node)
             heapq.heappush(repairs, (at_us + repair_us, node))
-            yield Outage(at_us, at_us + repair_us, NodeSet.of([node]))
+            yield at_us, at_us + repair_us, node
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
         """Return identical memoryless laws for all nodes. See `survival` for the reason."""
@@ -125,10 +132,9 @@ class Renewal(Law, frozen=True):
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 
-def _random_node(rng: np.random.Generator, n_nodes: int, excluded: set[int]) -> int:
-    while (node := int(rng.integers(n_nodes))) in excluded:
-        pass
-    return node
+def _random_nodes(rng: np.random.Generator, n_nodes: int) -> Iterator[int]:
+    while True:
+        yield from rng.integers(n_nodes, size=DRAWN).tolist()
 
 
 class Poisson(Law, frozen=True):
@@ -150,7 +156,7 @@ class Poisson(Law, frozen=True):
     mtbf_s: float
     downtime_s: float = 3600.0
 
-    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+    def rows(self, n_nodes: int, seed: int) -> Iterator[Row]:
         """Yield outages.
 
         The first lifetimes of all nodes are drawn together. At each repair, the next lifetime of
@@ -162,11 +168,12 @@ class Poisson(Law, frozen=True):
         pending = [(round(life_us), node) for node, life_us in enumerate(lives_us.tolist())]
         heapq.heapify(pending)
         while True:
-            at_us, node = pending[0]
-            yield Outage(at_us, at_us + downtime_us, NodeSet.of([node]))
-            # add 1 us, so that a repair and the next failure are never at the same time
-            next_us = at_us + downtime_us + 1 + round(rng.exponential(mean_us))
-            heapq.heapreplace(pending, (next_us, node))
+            for life_us in rng.exponential(mean_us, DRAWN).tolist():
+                at_us, node = pending[0]
+                up_us = at_us + downtime_us
+                yield at_us, up_us, node
+                # add 1 us, so that a repair and the next failure are never at the same time
+                heapq.heapreplace(pending, (up_us + 1 + round(life_us), node))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
         """Return identical memoryless laws for all nodes."""
@@ -311,7 +318,7 @@ class Authors(Law, frozen=True):
     mtbf_s: float
     downtime_s: float = 3600.0
 
-    def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
+    def rows(self, n_nodes: int, seed: int) -> Iterator[Row]:
         """Yield failures drawn as the authors' script draws them."""
         rng = random.Random(seed)
         nodes = range(n_nodes)
@@ -328,16 +335,16 @@ class Authors(Law, frozen=True):
                 node = rng.choice(nodes)
             up_again_s[node] = t_s + self.downtime_s
             at_us = to_us(t_s)
-            yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
+            yield at_us, at_us + to_us(self.downtime_s), node
 
-    def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
+    def until(self, outages: Iterator[AnyOutage], horizon_s: float) -> Iterator[AnyOutage]:
         """Yield outages, up to and including the first one that begins at or after the horizon.
 
         The authors' program ends its failure files in this way, with a horizon of 5e6 s.
         """
         for outage in outages:
             yield outage
-            if outage.down_us >= to_us(horizon_s):
+            if outage[0] >= to_us(horizon_s):
                 return
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
