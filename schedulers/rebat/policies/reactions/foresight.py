@@ -46,11 +46,15 @@ class Foresight(Periodic):
     """
 
     def __init__(self, options: ForesightOptions, context: Context) -> None:
-        super().__init__(to_us(options.period), WHY, restless=True)
+        super().__init__(to_us(options.period), WHY)
         self._hazards = assumed(options.foresight, context.hazards)
         self._from_failure = believed(options.foresight)[0] == "law"
         self._ahead_s, self._limit = to_us(options.ahead) / 1e6, -math.log(options.survival)
         self._choose, self._partitions = context.placement.choose, context.partitions
+
+    def ripe_us(self, view: View, news: News) -> int:
+        """Return the present time: the ages of nodes always change."""
+        return view.now_us
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Undrain nodes that are safe again, drain unsafe nodes, and move their jobs."""

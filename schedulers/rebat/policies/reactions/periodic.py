@@ -19,28 +19,32 @@ Period = Annotated[
 class Periodic:
     """A reaction whose ``act`` is called at the multiples of a period.
 
-    If nothing has changed since the previous multiple, the call is skipped, unless the reaction is
-    ``restless``. A reaction whose decisions can change only because time passes must be
-    ``restless``. No call is made while no job runs or waits.
+    If nothing has changed since the previous multiple, the call is skipped, unless decisions can
+    change because time passes (`ripe_us`). No call is made while no job runs or waits.
 
     Parameters
     ----------
     period_us : int
     name : str
         Tag of the wake-ups that the reaction requests.
-    restless : bool
-        Whether decisions can change only because time passes.
     """
 
-    def __init__(self, period_us: int, name: str, restless: bool = False) -> None:
-        self._period_us, self._name, self._restless = period_us, name, restless
+    def __init__(self, period_us: int, name: str) -> None:
+        self._period_us, self._name = period_us, name
         self._next_us = self._last_us = 0
         self._changed = False
 
+    def ripe_us(self, view: View, news: News) -> int:
+        """Return from when on decisions can change although nothing is reported.
+
+        FOREVER_US: never. The present time, or an earlier one: always.
+        """
+        return FOREVER_US
+
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Act if a round is due, and request the next wake-up."""
-        now_us, changed = view.now_us, changes_in(news)
-        lively = changed or self._restless
+        now_us, changed, ripe_us = view.now_us, changes_in(news), self.ripe_us(view, news)
+        lively = changed or ripe_us <= now_us
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
@@ -51,10 +55,13 @@ class Periodic:
                 yield proposal
         # If jobs wait while no job runs and nothing happens, a wake-up would not help them.
         alive = view.running or view.waiting or (view.queue and changed)
-        alive = alive or (self._restless and not view.all_submitted)
-        if self._changed and self._next_us <= now_us and alive:
-            self._next_us = (now_us // self._period_us + 1) * self._period_us
-            yield Wake(self._next_us, self._name)
+        alive = alive or (ripe_us <= now_us and not view.all_submitted)
+        from_us = now_us if self._changed else ripe_us
+        if alive and from_us < FOREVER_US:
+            rounds = max(now_us // self._period_us + 1, -(-from_us // self._period_us))
+            if not now_us < self._next_us <= rounds * self._period_us:
+                self._next_us = rounds * self._period_us
+                yield Wake(self._next_us, self._name)
 
     def act(self, view: View, news: News) -> Iterable[Proposal]:
         """Return the proposals of this round."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from rebat.contract import News, Proposal, Requeue, Stop, View, When
 from rebat.core.attempts import SECOND_ORDER, Attempt, Cause, Priority
-from rebat.core.units import to_us
+from rebat.core.units import FOREVER_US, to_us
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.queue_order import Key
 from rebat.policies.reactions.periodic import Period, Periodic
@@ -32,10 +32,23 @@ class Preemption(Periodic):
     """
 
     def __init__(self, options: PreemptionOptions, context: Context) -> None:
-        super().__init__(to_us(options.period), "preempt", restless=True)
+        super().__init__(to_us(options.period), "preempt")
         self._grace_us = to_us(options.grace)
         self._order_on = context.order_on
         self._stopped_for: dict[str, set[str]] = {}  # the stopped jobs, by waiting attempt
+
+    def ripe_us(self, view: View, news: News) -> int:
+        """Return when the next job has run for the grace time.
+
+        Return the present time if the message is more than a wake-up of this reaction: for example,
+        a job can return to the queue, or a node to service.
+        """
+        if news.woken != [self._name]:
+            return view.now_us
+        if not view.queue:
+            return FOREVER_US
+        ends_us = (job.start_us + self._grace_us for job in view.running.values())
+        return min((at_us for at_us in ends_us if at_us > self._last_us), default=FOREVER_US)
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Preempt jobs for the head of the queue, if enough later jobs may be preempted."""
