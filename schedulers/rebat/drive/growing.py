@@ -89,10 +89,10 @@ def with_plans(room: tables.Room, n_more: int) -> tables.Room:
     rows = [plan_needed(state, p, n_more) for p in range(len(state.parts))]
     queue, ends, overdue, points, nodes = map(max, zip(*rows, strict=True))
     new: dict[str, Any] = {}
-    if not isinstance(room.holds, list):
-        new["holds"] = room.holds if ends <= room.holds.shape[1] else larger(room.holds, ends, 1)
-    else:
+    if isinstance(room.holds, list):
         new["holds"] = [longer(heap, tables.Entry, ends) for heap in room.holds]
+    elif ends > room.holds.shape[1]:
+        new["holds"] = larger(room.holds, ends, 1)
     for names, needed in (
         (("size", "duration", "start", "queue"), queue),
         (("overdue",), overdue),

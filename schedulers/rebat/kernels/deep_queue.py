@@ -158,7 +158,7 @@ def nearest_gap(size: Any, queued: int, at: int) -> int:
 def make_place(size: Any, duration: Any, queue: Any, queued: int, at: int) -> tuple[int, int]:
     """Move attempts into the nearest gap, so that one can enter before position ``at``.
 
-    Return the position at which it enters, and that of the gap.
+    Return two positions: where it enters, and where the gap was.
     """
     gap = nearest_gap(size, queued, at)
     for k in range(gap, at, -1):

@@ -77,8 +77,9 @@ class Job(msgspec.Struct, gc=False):
     """A job. The user is a number of at least 1, or 0 if it is unknown.
 
     ``by_name`` and ``by_prefix`` are the ranks of the job among the ids, and among the ids of
-    resubmissions, if a rule compares ids as text. ``progress`` is a code of `rebat.state`,
-    and ``block`` the row of `Block` plus 1, or 0. ``once`` is 1 if the job cannot run again.
+    resubmissions, if a rule compares ids as text. They have 64 bits, because ranks on the wire have
+    large gaps. ``progress`` is a code of `rebat.state`, and ``block`` the row of `Block` plus 1, or
+    0. ``once`` is 1 if the job cannot run again.
     ``client`` is the row of `Client`, ``share`` that of the user in `Tree`, ``who`` the kind of its
     owner in a `CellTable`, ``part`` the row of `Part`, and ``partition`` that of `Partition`.
     ``errors`` is the number of attempts that will end with an error (0 or 1 if none is retried).
