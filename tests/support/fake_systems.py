@@ -86,8 +86,11 @@ class Fake:
         """Kill a job without the batch system's command."""
         subprocess.run(["kill", "--", f"-{number}"], check=True)
 
-    def empties(self, within_s: float = 60.0) -> bool:
-        """Return whether all jobs end within this number of seconds."""
+    def empties(self, within_s: float = 180.0) -> bool:
+        """Return whether all jobs end within this number of seconds.
+
+        A worker that starts after its scheduler was killed ends after Dask's death timeout (60 s).
+        """
         until = time.monotonic() + within_s
         while self.jobs() and time.monotonic() < until:
             time.sleep(0.1)
