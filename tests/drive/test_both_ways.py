@@ -109,7 +109,8 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
     ("options", "reason"),
     [
         (["-p", "torus-first"], "placement=torus-first"),
-        (["-p", "cluster"], "placement=cluster"),
+        (["-p", "easy:placement=cluster"], "placement=cluster"),
+        (["-p", "cluster:partitions=a:all:2+b:all:1"], "planning=fifo with partitions of several"),
         (["-p", "easy:order=random"], "a queue order in Python"),
         (["-p", "r-shelf-b"], "planning=shelf"),
         (["-p", "easy:detect=5s"], "stages of recovery"),

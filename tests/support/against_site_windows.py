@@ -17,9 +17,8 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
-from rebat.runs.single import RunResult
+from rebat.runs.single import RunResult, simulate
 from tests.oracles import site_windows
-from tests.support.asked import simulate
 from tests.support.seeds import play_all
 
 Row = tuple[str, int, int, tuple[int, ...]]
@@ -162,7 +161,7 @@ class Case:
         ]
         return simulate(
             workload, preset(self.policy), n_nodes=self.n_nodes, machine_events=events,
-            how="interpreted" if "depth" in self.options else "asked",
+            how="interpreted",
         )  # fmt: skip
 
 

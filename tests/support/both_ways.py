@@ -120,15 +120,20 @@ def reservations(rng: random.Random, n_nodes: int) -> str:
     return "+".join(parts)
 
 
-def partitions(rng: random.Random, n_nodes: int, names: str, times: bool) -> str:
-    """Return partitions that often share nodes. They have maximum times if ``times`` is set."""
+def partitions(
+    rng: random.Random, n_nodes: int, names: str, times: bool, tiers: bool = True
+) -> str:
+    """Return partitions that often share nodes.
+
+    They have maximum times if ``times`` is set, and tiers if ``tiers`` is set.
+    """
     parts = []
     orders = [name for name in codes.ORDERS if times or name not in ("la", "sa")]
     for name in names:
         first = rng.randrange(n_nodes)
         nodes = rng.choice(["all", f"{first}-{rng.randrange(first, n_nodes)}", "0-0"])
         words = [name, nodes]
-        if rng.random() < 0.4:
+        if rng.random() < 0.4 and tiers:
             words.append(str(rng.randint(1, 3)))
         if rng.random() < 0.3:
             words.append(f"order={rng.choice(orders)}")
@@ -232,9 +237,15 @@ class Case:
         self.policy += f",reservations={reservations(rng, self.n_nodes)}"
 
     def part(self, rng: random.Random) -> None:
-        """Divide the machine into partitions, of which some share nodes."""
+        """Divide the machine into partitions, of which some share nodes.
+
+        Under fifo, tiers preempt jobs, and no rule steals nodes in partitions.
+        """
+        is_fifo = "planning=fifo" in self.policy
+        if is_fifo and "react=stealing" in self.policy:
+            return
         names = "pqr"[: rng.randint(2, 3)]
-        parts = partitions(rng, self.n_nodes, names, self._times)
+        parts = partitions(rng, self.n_nodes, names, self._times, tiers=not is_fifo)
         policy = self.policy.replace("placement=named", "placement=any")
         self.policy = f"{policy},partitions={parts}"
         jobs = tuple(
@@ -324,7 +335,6 @@ class Case:
                 options["order_period"] = rng.choice(["0", "0", "3", "20"])
         if rng.random() < 0.15:
             options["planning"] = "fifo"
-            options.pop("order_period", "")  # the asked planning sorts before every plan
         else:
             options |= self._list_options()
         if rng.random() < (0.9 if self._is_busy else 0.6):

@@ -145,17 +145,19 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class PlanByRules(msgspec.Struct, frozen=True):
-    """Let the rules of list scheduling plan, start what is due, and reject what can never start.
+    """Let the rules plan, start what is due, and reject what can never start.
 
     ``point`` is the `Point` with the parameters of the rules. ``keys`` contains the sort keys of
     the attempts that arrived, then of those that were resubmitted, if Python computes the keys.
-    ``announced`` contains the reservations that administrators have announced so far.
+    ``announced`` contains the reservations that administrators have announced so far. ``choose`` is
+    the chooser of the placement.
     """
 
     point: Any
     changes: Any
     keys: Sequence[Any] = ()
     announced: Sequence[Any] = ()
+    choose: Any = None
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note | PlanByRules

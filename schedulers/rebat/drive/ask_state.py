@@ -77,6 +77,7 @@ class AskState(Messages):
         dialect = self.options.dialect
         parameters = tables.Numbers(
             n_nodes=n_nodes,
+            cores=self.options.cores_per_node,
             max_attempts=self.options.max_attempts,
             two_passes=dialect.two_passes,
             lowest_held=dialect.held == "lowest",
@@ -107,8 +108,8 @@ class AskState(Messages):
             partition = self.site.partition_named(traits, row.size, wall_us)
         except InputError as error:
             raise error.at(f"job {self.submitted[j]}") from None
-        row.partition = self.site.row_of[partition.name]
-        row.part = int(self.site.rows["part"][row.partition])
+        for name, value in self.site.columns_of(partition, traits).items():
+            setattr(row, name, value)
 
     def refuse(self, refusal: Refusal) -> None:
         """Record the refusal of a proposal."""

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of list scheduling by the rules, in a session whose reactions are Python."""
+"""The plan by the rules, in a session whose reactions are Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from rebat.contract import Changes, PlannedStarts
+from rebat.contract import Changes, Machine, PlannedStarts, Requeue, Stop, When
 from rebat.contract.planned import joined
 from rebat.contract.proposals import PlanByRules
-from rebat.core.attempts import Attempt
+from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.drive.ask_state import AskState
@@ -19,7 +20,7 @@ from rebat.drive.growing import larger, with_plans, with_spaces
 from rebat.drive.keys import LIMIT, STEP
 from rebat.drive.labels import Labels
 from rebat.drive.parts import machine_of
-from rebat.drive.plans import Recorder, barred_attempts, planned_starts
+from rebat.drive.plans import Recorder, barred_attempts, planned_starts, waiting
 from rebat.drive.simulate import parameters_of, set_partitions
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
@@ -28,9 +29,11 @@ from rebat.kernels import slices
 from rebat.kernels.blocks import BlockTable, spaces_of
 from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.cell_plan import CellTable
+from rebat.policies.placement.choosers import Request
 from rebat.policies.point import Point
 from rebat.policies.windows import Reservation
 from rebat.rules.by_value import arrays_of
+from rebat.rules.fifo import choose
 from rebat.rules.instant import plan_all
 from rebat.rules.plan import withdraw
 from rebat.rules.room import plan_fits
@@ -38,8 +41,9 @@ from rebat.state import codes, tables
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
-    "on_repair", "named", "fifo", "timed", "predict", "millionths", "varies", "sort_period",
-    "limited", "uses_usage", "uses_shares", "accounted", "parted", "ranked", "most_weight",
+    "on_repair", "named", "fifo", "chooser", "cores", "tiered", "timed", "predict", "millionths",
+    "varies", "sort_period", "limited", "uses_usage", "uses_shares", "accounted", "parted",
+    "ranked", "most_weight",
 )  # fmt: skip
 """The parameters of the rules that concern the plan."""
 
@@ -56,13 +60,15 @@ class ByRules(Recorder):
         self._begun: dict[int, tuple[list[int], list[int]]] = {}
         """The attempts that the last plan of each group started, and their positions before."""
         self._n_out = 0
+        self._victims: list[Running] = []
+        """The attempts that make room for an attempt of a higher tier."""
 
     def _begin(self, point: Point) -> None:
         """Set the parameters and the tables of the plan before the first plan."""
         session, self._point = self._session, point
         state, cores = session.state, session.options.cores_per_node
         machine = session.site = machine_of(point, session.n_nodes, cores, in_place=True)
-        numbers = parameters_of(point, session.n_nodes, session.options.max_attempts)
+        numbers = parameters_of(point, session.n_nodes, session.options.max_attempts, cores)
         orders = machine.rows["order"]
         orders[orders == codes.BY_ID] = codes.BY_LABEL  # ids are not ranked
         if numbers.order == codes.BY_ID:
@@ -131,6 +137,7 @@ class ByRules(Recorder):
             n.n_new_holds += 1
         self._make_room(proposal.announced)
         self._n_out, self._begun = 0, {}
+        self._choose, self._victims = proposal.choose, []
         outcome = plan_all(session.state, session.room, None, self._cells, self, session.now_us)
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         session.check_runs()
@@ -146,6 +153,10 @@ class ByRules(Recorder):
             session.changes.started.append(running)
             session.news.started.append(running)
         n.n_out = 0
+        then = Requeue(Priority.REGULAR)
+        for running in self._victims:
+            stop = Stop(running.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt")
+            self._transactions.propose(stop)
 
     def _note_nodes(self, changes: Changes) -> None:
         """Note in the new tables of groups where nodes failed or came up before the first plan."""
@@ -180,6 +191,44 @@ class ByRules(Recorder):
         self._begun[p] = begun, room.positions[: len(begun)].tolist()
         self._n_out = room.state.n.n_out
 
+    def choose(self, state: Any, usable: Any, a: int, out: Any) -> int:
+        """Choose nodes for an attempt with the chooser of the placement, as intervals."""
+        attempt = self._session.jobs.queue[self._session.names[a]]
+        nodes = self._choose(usable, Request.now(attempt), Machine(self._session))
+        if nodes is None:
+            return -1
+        intervals = nodes.first(attempt.n_nodes).intervals
+        out[: len(intervals)] = intervals
+        return len(intervals)
+
+    def makes_room(self, state: Any, room: tables.Room, cells: Any, a: int, now: int) -> bool:
+        """Find the attempts of lower tiers whose nodes an attempt needs that does not fit."""
+        jobs = self._session.jobs
+        leaving = jobs.stopping.keys() | jobs.scheduled.keys()
+        tier = self._tier(state, a)
+        lower = [
+            running
+            for name, running in jobs.running.items()
+            if self._tier(state, running.attempt.serial - 1) < tier
+            and name not in leaving
+            and not self._transactions.registry.why_not_image(running)
+        ]
+        if not lower:
+            return False
+        usable = room.usable
+        usable[:] = state.owner == codes.FREE
+        for running in lower:
+            running.nodes.put(usable, True)
+        usable &= ~state.down
+        out = np.zeros((len(usable) // 2 + 1, 2), dtype=np.int64)
+        k = choose(state, room, cells, self, a, now, out)
+        met = [running for running in lower if k > 0 and running.nodes.meets(NodeSet(out[:k]))]
+        self._victims = sorted(met, key=lambda running: running.nodes.lowest)
+        return k > 0
+
+    def _tier(self, state: Any, a: int) -> int:
+        return int(state.partitions[state.jobs[state.attempts[a].job].partition].tier)
+
     def _row(self, attempt: Attempt) -> int:
         """Return the row of an attempt that enters the queue."""
         a = attempt.serial - 1
@@ -197,24 +246,23 @@ class ByRules(Recorder):
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
         """Return why an attempt was rejected."""
-        state = self._session.state
-        if state.attempts[a].cause == codes.NO_WALLTIME:
+        state, session = self._session.state, self._session
+        row, cause = state.jobs[state.attempts[a].job], state.attempts[a].cause
+        if cause == codes.NO_WALLTIME:
             return "has no walltime"
-        if state.attempts[a].cause == codes.LIMIT:
-            job = state.jobs[state.attempts[a].job]
-            return self._session.limits.why_never(job.client, attempt.n_nodes)
-        if state.attempts[a].cause == codes.NO_WINDOW:
-            row = state.jobs[state.attempts[a].job]
-            job = {"who": row.who, "partition": row.partition, "size": attempt.n_nodes}
-            return self._session.windows.why_never(job, attempt.walltime_us, attempt.queued_us)
-        partition = self._session.site.of_row(state.jobs[state.attempts[a].job].partition)
-        wall_us = state.attempts[a].wall
-        return self._session.site.why_rejected(partition, attempt.n_nodes, wall_us)
+        if cause == codes.LIMIT:
+            return session.limits.why_never(row.client, attempt.n_nodes)
+        job = msgspec.structs.asdict(row)
+        if cause == codes.NO_WINDOW:
+            return session.windows.why_never(job, attempt.walltime_us, attempt.queued_us)
+        return session.site.why_rejected(job, state.attempts[a].wall)
 
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
         room = self._session.room
         parts = range(len(room.state.parts))
+        if room.state.n.fifo:
+            return waiting(room)
         planned = [planned_starts(room, p, *self._begun.get(p, ([], []))) for p in parts]
         return joined(planned) if self._session.site.partitions else planned[0]
 

@@ -8,6 +8,8 @@ from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
 from rebat.engine.engine import EngineOptions
+from rebat.policies.partitions import read_partitions
+from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
@@ -53,26 +55,28 @@ def _first(reasons: dict[str, bool]) -> str:
 
 def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
-    common, planning, placement = point.common, point.planning, point.placement
-    formula = common.formula
-    has_keys = formula is None and common.order not in codes.ORDERS
+    planning, placement = point.planning, point.placement
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
-    parted = point.parted and (
-        "planning=fifo" if isinstance(planning, FifoOptions)
-        else "placement=named" if isinstance(placement, NamedOptions) else ""
-    )  # fmt: skip
+    is_fifo = isinstance(planning, FifoOptions)
+    reacts = f"react={point.values['react']}"
+    tiers = {row.options.get("tier", 1) for row in read_partitions(point.partitions)}
+    placements = (AnyOptions, NamedOptions, *((ClusterOptions,) if is_fifo else ()))
     return _first(
         {
             f"planning={planning.name}": not isinstance(planning, ListOptions | FifoOptions),
-            f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
-            f"partitions with {parted}": bool(parted),
-            f"react={point.values['react']}": len(point.reactions) > len(steals),
-            f"planning=fifo with order={common.order}": has_keys
-            and isinstance(planning, FifoOptions),
+            f"placement={placement.name}": not isinstance(placement, placements),
+            "partitions with placement=named": point.parted
+            and isinstance(placement, NamedOptions)
+            and not is_fifo,
+            "planning=fifo with partitions of several tiers": is_fifo and len(tiers) > 1,
+            f"planning=fifo with partitions and {reacts}": is_fifo
+            and point.parted
+            and bool(point.reactions),
+            f"placement={placement.name} with {reacts}": isinstance(placement, ClusterOptions)
+            and bool(point.reactions),
+            reacts: len(point.reactions) > len(steals),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
-            "reservations with planning=fifo": bool(common.reservations)
-            and isinstance(planning, FifoOptions),
             "stages of recovery": point.recovery is not None,
         }
     )

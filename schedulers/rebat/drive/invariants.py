@@ -102,7 +102,7 @@ def _check_nodes(state: Any, running: list[int], holds: list[int], names: Sequen
         raise BrokenInvariant(f"node {wrong[0]} has the wrong tag {state.owner[wrong[0]]}")
     free = (owner == pool.FREE) & ~state.down
     counts: Any = np.add.reduceat(free, np.arange(0, len(free), pool.BLOCK)) if len(free) else []
-    in_parts = [int(free[part.first_node : part.end_node].sum()) for part in state.parts]
+    in_parts = [int(free[state.home == p].sum()) for p in range(len(state.parts))]
     if (
         n.n_free != free.sum()
         or (state.free != counts).any()

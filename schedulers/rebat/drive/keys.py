@@ -14,8 +14,9 @@ from rebat.drive.labels import Labels
 from rebat.drive.parts import LoopMachine, Uncovered
 from rebat.drive.plans import Recorder
 from rebat.policies.own import is_own
+from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.point import Point, is_in_python
-from rebat.policies.queue_order import QUEUE_ORDERS, QueueOrder, bound
+from rebat.policies.queue_order import QUEUE_ORDERS, QueueOrder, at_its_place, bound
 from rebat.state import tables
 
 LIMIT, STEP = 2**31 - 1, 2**8
@@ -58,6 +59,7 @@ class Keys(Recorder):
         self._names = [names[row] for row in range(len(names))]
         self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
         self._job_id, self._recorder = job_id, recorder or Recorder()
+        self._in_place = isinstance(point.planning, FifoOptions)
         self._first: dict[int, int] = {}
 
     def begin(self, state: Any, room: tables.Room) -> None:
@@ -68,6 +70,7 @@ class Keys(Recorder):
             if name not in self._orders:
                 continue
             try:
+                attempt = at_its_place(attempt) if self._in_place else attempt
                 key = self._orders[name](attempt)
             except Exception as error:
                 raise Uncovered("an error in the queue order") from error  # a guard states its line

@@ -136,9 +136,8 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
             wall_us, queued_us = (int(rows.column(name)[row]) for name in ("wall", "queued"))
             problem = source.windows.why_never(source.table[j], wall_us, queued_us)
         if not problem:
-            size, wall_us = int(source.table["size"][j]), int(source.table["wall"][j])
-            partition = source.machine.of_row(int(source.table["partition"][j]))
-            problem = source.machine.why_rejected(partition, size, wall_us)
+            job = source.table[j]
+            problem = source.machine.why_rejected(job, int(job["wall"]))
         name = source.job_id(j)
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
     interrupted = map(source.job_id, rows.job[rows.cause == codes.NODE_FAILURE].tolist())

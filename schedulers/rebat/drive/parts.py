@@ -29,6 +29,7 @@ from rebat.policies.partitions import (
     partitions_on,
 )
 from rebat.policies.placement.plans import NamedOptions
+from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.point import Point, is_in_python
 from rebat.state import codes, tables
 from rebat.state.rows import zeros
@@ -61,6 +62,8 @@ class LoopMachine(NamedTuple):
         The row of ``rows`` of each partition, by name.
     original : int64 array, shape (n_nodes,)
         The number of each node outside the loop, or -1 if the node does not exist.
+    roaming : bool
+        Whether jobs that name no partition may run in all partitions of their tier.
     """
 
     n_nodes: int
@@ -72,6 +75,7 @@ class LoopMachine(NamedTuple):
     partitions: tuple[Partition, ...] = ()
     row_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
+    roaming: bool = False
 
     @property
     def n_original(self) -> int:
@@ -123,11 +127,29 @@ class LoopMachine(NamedTuple):
         """Return the partition in which a job runs. It may change the walltime in plans."""
         return open_to(self.partitions, traits, size, walltime_us)[0]
 
-    def why_rejected(self, partition: Partition | None, size: int, walltime_us: int) -> str:
+    def columns_of(self, partition: Partition, traits: Traits) -> dict[str, int]:
+        """Return the columns of a job that state in which partitions it runs."""
+        row = self.row_of[partition.name]
+        is_named = partition.name == (traits.partition or traits.queue)
+        roams = self.roaming and not is_named
+        return {"partition": row, "part": int(self.rows["part"][row]), "roams": int(roams)}
+
+    def may_use(self, job: Any, q: int) -> bool:
+        """Return whether a job may run in a partition (see `rebat.kernels.cell_plan`)."""
+        own, row = self.rows[job["partition"]], self.rows[q]
+        stated_us = job["wall"] if job["wall"] < FOREVER_US else 0
+        is_allowed = job["size"] <= row["most"] and stated_us <= row["longest"]
+        also = job["roams"] and is_allowed and row["tier"] == own["tier"]
+        return bool(q == job["partition"] or also)
+
+    def why_rejected(self, job: Any, walltime_us: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
-        if partition is None:
+        own, size = self.of_row(job["partition"]), int(job["size"])
+        if own is None:
             return SizeLimit(self.n_nodes).exceeded(size) or ""
-        return partition.refuses(size, walltime_us)
+        rows = [row for row in self.partitions if row.tier == own.tier] if job["roams"] else [own]
+        largest = max(rows, key=lambda row: self.rows[self.row_of[row.name]]["most"])
+        return largest.refuses(size, 0) or own.refuses(size, walltime_us)
 
     def restore(self, room: tables.Room) -> tables.Room:
         """Return the arrays of a simulation with the numbers of nodes outside the loop."""
@@ -172,8 +194,9 @@ def machine_of(
 ) -> LoopMachine:
     """Return the nodes of a machine.
 
-    If ``in_place`` is set, nodes keep their numbers. Then the nodes of a group are not consecutive,
-    and all plans that count nodes are plans of cells.
+    If ``in_place`` is set, or under fifo, nodes keep their numbers. Then the nodes of a group are
+    not consecutive, and all plans that count nodes are plans of cells. Under fifo, all partitions
+    are one group, because they have one queue.
 
     Raises
     ------
@@ -183,7 +206,9 @@ def machine_of(
     if not point.parted:
         return whole_machine(n_nodes)
     partitions = partitions_on(point.partitions, n_nodes, cores_per_node)
-    groups = groups_of_partitions(partitions)
+    is_fifo = isinstance(point.planning, FifoOptions)
+    in_place = in_place or is_fifo
+    groups = [[*partitions]] if is_fifo else groups_of_partitions(partitions)
     sets = [nodes_of_all(group) for group in groups]
     others = ~nodes_of_all(partitions).mask(n_nodes)
     sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
@@ -193,7 +218,8 @@ def machine_of(
     shared = np.zeros(len(sets), dtype=np.bool_)
     for p, group in enumerate(groups):
         differs = differ(group)
-        shared[p] = differs or (in_place and not isinstance(point.placement, NamedOptions))
+        named = isinstance(point.placement, NamedOptions) and not is_fifo
+        shared[p] = differs or (in_place and not named)
         first = row_of[group[0].name]
         for i, partition in enumerate(group):
             row = rows[first + i]
@@ -205,6 +231,8 @@ def machine_of(
             row["longest"], row["weight"] = partition.max_time_us or FOREVER_US, partition.weight
             row["counted_with"] = first + i if differs else first
             row["rank"] = places_in_queue(group)[i] if differs else 0
+            row["n_nodes"] = partition.nodes.size if is_fifo else sets[p].size
+            row["tier"], row["backwards"] = partition.tier, partition.backwards
     if in_place:
         table["first_node"], table["end_node"] = 0, n_nodes
         original = np.arange(n_nodes)
@@ -219,7 +247,7 @@ def machine_of(
     for partition in partitions:
         members[row_of[partition.name]] = mask_of(partition.nodes, original)
     return LoopMachine(
-        len(original), table, rows, home, members, shared, partitions, row_of, original
+        len(original), table, rows, home, members, shared, partitions, row_of, original, is_fifo
     )
 
 
@@ -229,19 +257,26 @@ def order_code(name: str) -> int:
 
 
 def places_in_queue(group: Sequence[Partition]) -> list[int]:
-    """Return the place of each partition of a group in its queue (see `MergedOrder`)."""
+    """Return the place of each partition of a group in its queue.
+
+    The highest tier is first. In a tier, partitions with equal orders are sorted together. If their
+    orders differ, the jobs of the partition that is earlier in the list are first.
+    """
     kinds = [(row.tier, row.order) for row in group]
     keys = [(-row.tier, kinds.index((row.tier, row.order))) for row in group]
     return [sorted({*keys}).index(key) for key in keys]
 
 
-def partitions_of(machine: LoopMachine, workload: Workload) -> Ints:
-    """Return the row of each job's partition, in the order of the workload."""
+def columns_of_jobs(machine: LoopMachine, workload: Workload) -> dict[str, Ints]:
+    """Return in which partitions each job runs, as columns in the order of the workload."""
     jobs = Jobs.of(workload.jobs)
     rows, codes = distinct(jobs.extra_codes, jobs.n_nodes, jobs.walltime_us)
     of_kinds = []
     for job in map(jobs.at, rows.tolist()):
         traits = traits_of(job.extra)
         partition = machine.partition_for(traits, job.n_nodes, job.walltime_us)
-        of_kinds.append(machine.row_of[partition.name])
-    return np.array(of_kinds, dtype=np.int64)[codes]
+        of_kinds.append(machine.columns_of(partition, traits))
+    return {
+        name: np.array([row[name] for row in of_kinds], dtype=np.int64)[codes]
+        for name in ("partition", "part", "roams")
+    }

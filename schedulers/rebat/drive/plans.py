@@ -45,6 +45,25 @@ def planned_starts(
     return PlannedStarts(*table)
 
 
+def waiting(room: tables.Room) -> PlannedStarts:
+    """Return for which attempt each queued attempt waits under fifo. There are no planned starts.
+
+    An attempt that waits for no other does not fit: too few nodes are free, or the placement,
+    partitions or reservations do not allow the free nodes.
+    """
+    state = room.state
+    starts = planned_starts(room, 0, [], [])
+    starts.behind = np.full(len(starts.serials), NONE)
+    for i, serial in enumerate(starts.serials.tolist()):
+        if serial not in state.blocked_by:
+            own = state.jobs[state.attempts[serial - 1].job].partition
+            starts.behind[i] = state.blocked_by[own] or NONE
+    n = state.n
+    if n.parted or n.max_wakes or n.chooser != codes.LOWEST:
+        starts.placeless = starts.behind < 0
+    return starts
+
+
 def barred_attempts(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
     """Return the reasons of the attempts that limits bar."""
     state, reasons = room.state, {}
@@ -140,11 +159,11 @@ class RuleRecorder(Recorder):
 
     def note(self, room: tables.Room, p: int) -> None:
         """Note the plan of a partition."""
-        state, is_fifo = room.state, room.state.n.fifo
+        state = room.state
         new = state.out[self._n_out : state.n.n_out]
         begun = [row.subject for row in new if row.kind == codes.START]
         self._n_out = state.n.n_out
-        self._planned[p] = planned_starts(room, p, [] if is_fifo else begun, room.positions)
+        self._planned[p] = planned_starts(room, p, begun, room.positions)
 
     def end(self, room: tables.Room, now: int) -> None:
         """Record the plans of all partitions."""
@@ -153,9 +172,8 @@ class RuleRecorder(Recorder):
             self._planned.get(p) or planned_starts(room, p, [], []) for p in range(len(state.parts))
         ]
         starts = joined(planned) if self._machine.partitions else planned[0]
-        if state.n.fifo:  # each attempt waits for the first
-            starts.behind = np.full(len(starts.serials), NONE)
-            starts.behind[1:] = starts.serials[:1]
+        if state.n.fifo:
+            starts = waiting(room)
         is_changed = recorder.compare(starts, now, state.n.n_free)
         for a, reason in barred_attempts(room, self._limits).items():
             is_changed |= recorder.explain(a + 1, reason)

@@ -45,9 +45,9 @@ from rebat.drive.outcome import (
 from rebat.drive.parts import (
     LoopMachine,
     Uncovered,
+    columns_of_jobs,
     machine_of,
     order_code,
-    partitions_of,
     whole_machine,
 )
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
@@ -64,7 +64,8 @@ from rebat.models.failures.law import DrawnEvents, GroupedEvents, NodeChanges
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
-from rebat.policies.placement.plans import NamedOptions
+from rebat.policies.placement.cores import FITS, ClusterOptions
+from rebat.policies.placement.plans import AnyOptions, NamedOptions, PlacementOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import (
     ALL,
@@ -277,11 +278,11 @@ def simulate(
         machine = machine_of(point, n_nodes, cores_per_node)
         windows = SiteWindows(point.common.reservations, machine, cores_per_node)
         if machine.partitions:
-            columns["partition"] = partitions_of(machine, workload)[jobs.order]
-            columns["part"] = machine.rows["part"][columns["partition"]]
+            of_jobs = columns_of_jobs(machine, workload)
+            columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
     except InputError as error:
         raise Uncovered(str(error)) from None
-    parameters = parameters_of(point, machine.n_nodes, max_attempts)
+    parameters = parameters_of(point, machine.n_nodes, max_attempts, cores_per_node)
     set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
@@ -349,6 +350,8 @@ def simulate(
 def set_partitions(parameters: tables.Numbers, machine: LoopMachine) -> None:
     """Set the parameters that depend on the partitions."""
     parameters.parted = bool(machine.partitions)
+    tiers = {partition.tier for partition in machine.partitions}
+    parameters.tiered = parameters.fifo and len(tiers) > 1
     parameters.most_weight = max(1, int(machine.rows["weight"].max()))
     same = (machine.rows["order"] == parameters.order) & (machine.rows["rank"] == 0)
     parameters.ranked = parameters.parted and not same.all()
@@ -545,11 +548,15 @@ class Submissions:
         )  # fmt: skip
 
 
-def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbers:
+def parameters_of(
+    point: Point, n_nodes: int, max_attempts: int, cores_per_node: int = 1
+) -> tables.Numbers:
     """Return the parameters of the loop."""
     planning, dialect = point.planning, point.dialect
     parameters = tables.Numbers()
-    parameters.fifo = isinstance(planning, FifoOptions)
+    parameters.fifo, parameters.cores = isinstance(planning, FifoOptions), cores_per_node
+    if parameters.fifo:
+        parameters.chooser = chooser_of(point.placement)
     if isinstance(planning, ListOptions):
         depth = depth_of(planning.depth)
         parameters.depth = codes.ALL if depth == ALL else depth
@@ -592,6 +599,13 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     for column, (name, value) in DIALECT.items():
         setattr(parameters, column, getattr(dialect, name) == value)
     return parameters
+
+
+def chooser_of(placement: PlacementOptions) -> int:
+    """Return the code of the chooser of nodes under fifo."""
+    if isinstance(placement, ClusterOptions):
+        return codes.BEST_CORES if FITS[placement.fit] else codes.FIRST_CORES
+    return codes.LOWEST if isinstance(placement, AnyOptions | NamedOptions) else codes.ASKED
 
 
 class Known:

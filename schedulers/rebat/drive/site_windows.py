@@ -22,7 +22,8 @@ from rebat.state import tables
 Ints = npt.NDArray[np.int64]
 
 PER_ATTEMPT = (
-    "wall", "who", "partition", "place", "reserved", "until", "nodes_at", "n_nodes_at",
+    "wall", "stated", "who", "partition", "roams", "place", "reserved", "until", "nodes_at",
+    "n_nodes_at",
 )  # fmt: skip
 """The arrays with a row for each attempt."""
 
@@ -129,9 +130,14 @@ class SiteWindows:
             closed=np.zeros((n_parts, len(rows), n_cells), dtype=np.bool_),
             n_nodes=ints(n_parts, n_cells),
             nodes_before=ints(n_cells, n_nodes + 1),
+            tier=machine.rows["tier"].astype(np.int64),
+            most=machine.rows["most"].astype(np.int64),
+            longest=machine.rows["longest"].astype(np.int64),
             wall=ints(0),
+            stated=ints(0),
             who=ints(0),
             partition=ints(0),
+            roams=ints(0),
             reserved=ints(0, n_cells),
             holders=ints(n_parts, 0),
             n_holders=ints(n_parts),
@@ -201,9 +207,11 @@ class SiteWindows:
 
     def _fits_in(self, row: Reservation, job: Any, wall_us: int, queued_us: int) -> bool:
         """Return whether a job that requests a reservation can run in one of its windows."""
-        usable = self._machine.members[job["partition"]] & self._machine.mask(row.nodes)
-        if usable.sum() < job["size"]:
+        machine = self._machine
+        places = [q for q in range(len(machine.rows)) if machine.may_use(job, q)]
+        inside = (machine.members[places] & machine.mask(row.nodes)).sum(axis=1)
+        if inside.max() < job["size"]:
             return False
         if row.every_us:
             return wall_us <= row.length_us
-        return any(True for _ in row.windows(queued_us))
+        return row.begin_us + row.length_us > queued_us

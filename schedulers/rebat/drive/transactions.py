@@ -67,7 +67,7 @@ from rebat.drive.registry import Registry
 from rebat.models.checkpoint import Failure
 from rebat.models.remaining import Remaining, written_us
 from rebat.rules.instant import drain, is_due
-from rebat.rules.plan import start_on
+from rebat.rules.starts import start_on
 from rebat.rules.waits import (
     again,
     begin_wait,

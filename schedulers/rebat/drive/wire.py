@@ -137,11 +137,12 @@ class Wire(Messages):
             self.machine = machine_of(point, n_nodes, self.options.cores_per_node)
         else:
             self.machine = whole_machine(0)
-        self.parameters = parameters_of(point, self.machine.n_nodes, self.options.max_attempts)
-        set_partitions(self.parameters, self.machine)
-        self.windows = SiteWindows(
-            point.common.reservations, self.machine, self.options.cores_per_node
+        cores = self.options.cores_per_node
+        self.parameters = parameters_of(
+            point, self.machine.n_nodes, self.options.max_attempts, cores
         )
+        set_partitions(self.parameters, self.machine)
+        self.windows = SiteWindows(point.common.reservations, self.machine, cores)
         self.parameters.max_wakes = self.windows.max_wakes
         self.extended = extended(self.parameters)
         self.limits, self.shares = SiteLimits(point.common.limits), point.shares()
@@ -220,8 +221,8 @@ class Wire(Messages):
         self.cells = self.windows.extend(self.cells, self.room)  # its owner may be new
         row.profile = profile
         if partition:
-            row.partition = machine.row_of[partition.name]
-            row.part = int(machine.rows["part"][row.partition])
+            for name, value in machine.columns_of(partition, traits).items():
+                setattr(row, name, value)
         row.once = not (self.registering and content) or self.is_deleted(content)
         if self.by_text:
             self._rank(j, event.job_id)

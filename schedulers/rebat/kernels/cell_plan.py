@@ -59,8 +59,11 @@ class CellTable(NamedTuple):
         reservation (bool, p, r, c).
     n_nodes, nodes_before : arrays, shapes (p, c) and (c, n + 1)
         The number of nodes of each cell, in total and before each node.
-    wall, who, partition : arrays, shape (k,)
-        Walltime, kind of owner and partition of each attempt.
+    tier, most, longest : arrays, shape (q,)
+        The tier of each partition, and the maximum size and walltime of a job.
+    wall, stated, who, partition, roams : arrays, shape (k,)
+        Walltime of each attempt, walltime that its user stated (0: none), kind of owner, partition,
+        and whether it may also run in other partitions of this tier.
     reserved : array, shape (k, c)
         The nodes of each cell that an attempt will use, or holds.
     holders, n_holders : arrays, shapes (p, k) and (p,)
@@ -100,9 +103,14 @@ class CellTable(NamedTuple):
     closed: Any
     n_nodes: Any
     nodes_before: Any
+    tier: Any
+    most: Any
+    longest: Any
     wall: Any
+    stated: Any
     who: Any
     partition: Any
+    roams: Any
     reserved: Any
     holders: Any
     n_holders: Any
@@ -152,9 +160,23 @@ def release_windows(cells: Any, p: int) -> bool:
 
 
 @inner
+def may_use(cells: Any, q: int, a: int, size: int) -> bool:
+    """Return whether an attempt may run in a partition."""
+    own = cells.partition[a]
+    if q == own or not cells.roams[a]:
+        return bool(q == own)
+    is_allowed = size <= cells.most[q] and cells.stated[a] <= cells.longest[q]
+    return bool(is_allowed and cells.tier[q] == cells.tier[own])
+
+
+@inner
 def fits_in(cells: Any, a: int, r: int, size: int, now: int) -> bool:
     """Return whether a job that requests a reservation can run in one of its windows."""
-    if cells.n_inside[cells.partition[a], r] < size:
+    most = 0
+    for q in range(cells.group.shape[0]):
+        if may_use(cells, q, a, size):
+            most = max(most, cells.n_inside[q, r])
+    if most < size:
         return False
     if cells.every[r]:
         return bool(cells.wall[a] <= cells.length[r])
@@ -182,19 +204,26 @@ def never_fits(cells: Any, a: int, size: int, now: int) -> bool:
 
     It can then use too few nodes.
     """
-    q, requested, n_left = cells.partition[a], requests(cells, a, size, now), 0
-    any_blocks = False
+    requested, any_blocks = requests(cells, a, size, now), False
     for r in range(cells.begin.shape[0]):
         any_blocks |= blocks(cells, a, r, requested)
-    if not any_blocks or cells.n_members[q] < size:
+    if not any_blocks:
         return False
-    for node in range(cells.members.shape[1]):
-        usable = cells.members[q, node]
-        for r in range(cells.begin.shape[0] if usable else 0):
-            if cells.before[r, node + 1] > cells.before[r, node]:
-                usable &= not blocks(cells, a, r, requested)
-        n_left += usable
-    return n_left < size
+    for q in range(cells.group.shape[0]):
+        if not may_use(cells, q, a, size):
+            continue
+        if cells.n_members[q] < size:
+            return False
+        n_left = 0
+        for node in range(cells.members.shape[1]):
+            usable = cells.members[q, node]
+            for r in range(cells.begin.shape[0] if usable else 0):
+                if cells.before[r, node + 1] > cells.before[r, node]:
+                    usable &= not blocks(cells, a, r, requested)
+            n_left += usable
+        if n_left >= size:
+            return False
+    return True
 
 
 @inner
@@ -709,6 +738,84 @@ def choose(
             left -= 1
         node += 1
     return k if left == 0 else -1
+
+
+# ---- starts without a plan
+
+
+@loop
+def is_open(cells: Any, blocked_by: Any, q: int, a: int, size: int) -> bool:
+    """Return whether an attempt may run in a partition that no earlier attempt blocks."""
+    return blocked_by[q] == 0 and may_use(cells, q, a, size)
+
+
+@loop
+def next_open(cells: Any, blocked_by: Any, size: Any, at: int, n: int) -> int:
+    """Return the first position from ``at`` of an attempt with an open partition, or ``n``."""
+    while at < n:
+        for q in range(blocked_by.shape[0]):
+            if is_open(cells, blocked_by, q, cells.queued[at], size[at]):
+                return at
+        at += 1
+    return n
+
+
+@loop
+def block(cells: Any, blocked_by: Any, a: int, size: int) -> None:
+    """Let an attempt block all partitions in which it may run."""
+    for q in range(blocked_by.shape[0]):
+        if is_open(cells, blocked_by, q, a, size):
+            blocked_by[q] = a + 1
+
+
+@loop
+def close(cells: Any, a: int, size: int, now: int, usable: Any) -> None:
+    """Mark the nodes as unusable on which reservations do not let an attempt start now."""
+    n_slots, opened, end = cells.slot_end.shape[0], cells.opened, now + cells.wall[a]
+    requested = requests(cells, a, size, now)
+    for s in range(n_slots):
+        r = s // AHEAD
+        is_now = cells.slot_begin[s] <= now and end <= cells.slot_end[s]
+        opened[s] = is_now and opens(cells, a, r, requested) and fits_in(cells, a, r, size, now)
+    for node in range(usable.shape[0] if n_slots else 0):
+        is_usable, inside = usable[node], not requested
+        for s in range(n_slots if is_usable else 0):
+            r = s // AHEAD
+            if cells.slot_end[s] == 0 or cells.before[r, node + 1] == cells.before[r, node]:
+                continue
+            if opens(cells, a, r, requested):
+                inside |= opened[s]
+            elif cells.slot_begin[s] < end:
+                is_usable = False
+        usable[node] = is_usable and inside
+
+
+@loop
+def find_inside(
+    cells: Any, q: int, a: int, size: int, preferred: bool, now: int, usable: Any, out: Any
+) -> int:  # fmt: skip
+    """Write and count the usable nodes of a partition.
+
+    If ``preferred`` is set, the nodes must be in a window that is open to the attempt now.
+    """
+    n_slots, opened, count = cells.slot_end.shape[0], cells.opened, 0
+    requested, any_open = requests(cells, a, size, now), not preferred
+    for s in range(n_slots):
+        is_now = cells.slot_end[s] > 0 and cells.slot_begin[s] <= now
+        opened[s] = is_now and opens(cells, a, s // AHEAD, requested)
+        any_open |= opened[s]
+    if not any_open:
+        return 0
+    for node in range(usable.shape[0]):
+        inside = usable[node] and cells.members[q, node]
+        if inside and preferred:
+            inside = False
+            for s in range(n_slots):
+                r = s // AHEAD
+                inside |= opened[s] and cells.before[r, node + 1] > cells.before[r, node]
+        out[node] = inside
+        count += inside
+    return count
 
 
 # ---- wakes

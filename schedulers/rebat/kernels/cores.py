@@ -9,21 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rebat.kernels.jit import kernel
 from rebat.kernels.pool import extend
 
 
 @kernel
-def rooms(free: Any, cores: int) -> Any:
-    """Return the number of free cores of each node, shape (nodes,)."""
-    n = free.shape[0] // cores
-    room = np.zeros(n, dtype=np.int64)
-    for node in range(n):
+def find_rooms(free: Any, cores: int, room: Any) -> None:
+    """Write the number of free cores of each node."""
+    for node in range(room.shape[0]):
+        room[node] = 0
         for core in range(node * cores, (node + 1) * cores):
             room[node] += free[core]
-    return room
 
 
 @kernel
@@ -88,14 +84,18 @@ def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
 
 
 @kernel
-def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
+def fit(
+    free: Any, cores: int, count: int, best: bool, backwards: bool, scratch: Any, out: Any
+) -> int:  # fmt: skip
     """Write ``count`` free cores as intervals into ``out``. Return the number of intervals.
 
     If a single node has enough free cores, all cores are on this node. Otherwise, all free cores of
     a node are used before the next node is used. The result is -1 if there are too few free cores.
+    ``scratch`` has the shape (2, nodes).
     """
-    room = rooms(free, cores)
-    take = np.zeros(room.shape[0], dtype=np.int64)
+    room, take = scratch[0], scratch[1]
+    find_rooms(free, cores, room)
+    take[:] = 0
     node = tightest(room, count, best, backwards, -1)
     if node >= 0:
         take[node] = count

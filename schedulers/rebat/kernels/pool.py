@@ -177,6 +177,13 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
 
 
 @kernel
+def find_free(owner: Any, down: Any, out: Any) -> None:
+    """Write which nodes are usable and not held."""
+    for node in range(owner.shape[0]):
+        out[node] = owner[node] == FREE and not down[node]
+
+
+@kernel
 def lowest_of(free: Any, count: int, out: Any) -> int:
     """Write the ``count`` lowest nodes of the mask ``free`` as intervals. Count the intervals."""
     node, n_found, k = 0, 0, 0

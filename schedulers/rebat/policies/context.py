@@ -19,7 +19,6 @@ from rebat.policies.placement.plans import Placement
 from rebat.policies.queue_order import QueueOrder, bound, order_of
 from rebat.policies.shares import Shares
 from rebat.policies.variants import Options
-from rebat.policies.windows import Windows
 
 RIGID = as_asked(MANAGERS["fpsma"])
 """The rule under which malleable jobs are treated as rigid jobs."""
@@ -69,8 +68,6 @@ class Context(msgspec.Struct, frozen=True):
     placement : Placement
     shares : Shares
         Usage and fair-share factors of users, for the entire machine.
-    windows : Windows, optional
-        Reservations of nodes, for the entire machine.
     partitions : str
         See `partitions.read_partitions`.
     hazards : Hazards, optional
@@ -92,7 +89,6 @@ class Context(msgspec.Struct, frozen=True):
     seed: int
     placement: Placement
     shares: Shares = msgspec.field(default_factory=Shares)
-    windows: Windows | None = None
     partitions: str = ""
     hazards: Hazards | None = None
     dialect: Dialect = PAPER

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
@@ -95,7 +96,18 @@ class Guarded(Policy):
             problem = _error_in(answer)
             if problem:
                 raise PolicyError(f"{place_of(method)}: {where}: {problem}")
-            yield answer
+            if isinstance(answer, PlanByRules):
+                choose = partial(self._choose, where, method, answer.choose)
+                yield msgspec.structs.replace(answer, choose=choose)
+            else:
+                yield answer
+
+    def _choose(self, where: str, method: Callable[..., Any], choose: Any, *request: Any) -> Any:
+        """Choose nodes for a request with the placement, while the rules plan."""
+        try:
+            return choose(*request)
+        except (Exception, SystemExit) as error:
+            raise self._raised(where, method, error) from error
 
     def _answers(self, where: str, method: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         try:

@@ -11,7 +11,7 @@ in opposite order).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
@@ -30,12 +30,8 @@ from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
 from rebat.policies.queue_order import (
     FormulaOrder,
-    Key,
     QueueOrder,
-    bound,
     check_order,
-    keys_of,
-    varies,
 )
 from rebat.policies.variants import text
 
@@ -295,61 +291,6 @@ def shares_of(n: int, sizes: Sequence[int]) -> list[int]:
     return [whole + (i in first) for i, (whole, _) in enumerate(exact)]
 
 
-class MergedOrder(msgspec.Struct, frozen=True, eq=False):
-    """The order of one queue for several partitions.
-
-    The highest tier is first. In a tier, partitions with equal orders are sorted together. If their
-    orders differ, the jobs of the partition that is earlier in the list are first.
-
-    Attributes
-    ----------
-    orders : dict of str to QueueOrder
-        Queue orders by the names that partitions have. The empty name is that of the scheduler.
-    partitions : sequence of Partition
-    of : callable
-        Function that returns the partition of an attempt.
-    """
-
-    orders: Mapping[str, QueueOrder]
-    partitions: Sequence[Partition]
-    of: Callable[..., Partition]
-
-    def keys(self, attempts: Sequence[Attempt]) -> list[Key]:
-        """Return the key of each attempt: tier, place of the partition, key of its order."""
-        rows = [self.of(attempt) for attempt in attempts]
-        merged: list[Key] = [()] * len(rows)
-        for name in {row.order for row in rows}:
-            places = [at for at, row in enumerate(rows) if row.order == name]
-            keys = keys_of(self.orders[name], [attempts[at] for at in places])
-            for at, key in zip(places, keys, strict=True):
-                merged[at] = (-rows[at].tier, self._place(rows[at]), *key)
-        return merged
-
-    def __call__(self, attempt: Attempt) -> Key:
-        """Return the tier, the place of the partition, and the key of its order."""
-        return self.keys([attempt])[0]
-
-    def _place(self, partition: Partition) -> int:
-        return next(
-            i
-            for i, other in enumerate(self.partitions)
-            if (other.tier, other.order) == (partition.tier, partition.order)
-        )
-
-    @property
-    def varies(self) -> bool:
-        """Whether the order of queued attempts changes over time."""
-        return any(map(varies, self.orders.values()))
-
-    def bound(self, view: View, margin_us: int, seed: int, n_nodes: int) -> MergedOrder:
-        """See `queue_order.bound`."""
-        orders = {
-            name: bound(order, view, margin_us, seed, n_nodes)
-            for name, order in self.orders.items()
-        }
-        return msgspec.structs.replace(self, orders=orders)
-
-
 def weighted(
     order: QueueOrder, partitions: Sequence[Partition], of: Callable[..., Partition]
 ) -> QueueOrder:
@@ -361,21 +302,6 @@ def weighted(
         return order
     most = max(row.weight for row in partitions)
     return msgspec.structs.replace(order, weight=lambda attempt: of(attempt).weight / most)
-
-
-def merged_order(
-    order_named: Callable[[str], QueueOrder],
-    rows: Sequence[Partition],
-    partitions: Sequence[Partition],
-    of: Callable[..., Partition],
-) -> MergedOrder:
-    """Return the order of one queue for some partitions of a machine.
-
-    ``order_named`` returns an order by the name that partitions have, and ``of`` the partition of
-    an attempt.
-    """
-    orders = {row.order: weighted(order_named(row.order), partitions, of) for row in rows}
-    return MergedOrder(orders, rows, of)
 
 
 def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:

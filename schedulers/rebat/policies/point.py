@@ -81,7 +81,7 @@ from rebat.policies.variants import (
     table,
     text,
 )
-from rebat.policies.windows import ANNOUNCED, Reserving, Windows, read_reservations
+from rebat.policies.windows import ANNOUNCED, Announced, read_reservations
 from rebat.state import codes
 
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
@@ -448,12 +448,8 @@ class Point(msgspec.Struct, frozen=True):
         """Raise InputError if the other parts do not support reservations of nodes."""
         if not self.common.reservations:
             return
-        fifo = isinstance(self.planning, FifoOptions)
-        plans = isinstance(self.planning, ListOptions) and isinstance(
-            self.placement, AnyOptions | NamedOptions
-        )
         moving = [part.name for part in self.reactions if part.moves_jobs]
-        if moving or not (fifo or plans):
+        if moving or not self.plans_by_rules:
             name = f"planning={self.planning.name}"
             if moving:
                 name = f"react={moving[0]}"
@@ -507,8 +503,9 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def plans_by_rules(self) -> bool:
         """Whether `rebat.rules` plan the starts."""
-        return isinstance(self.planning, ListOptions) and isinstance(
-            self.placement, AnyOptions | NamedOptions
+        alike = isinstance(self.placement, AnyOptions | NamedOptions)
+        return isinstance(self.planning, FifoOptions) or (
+            isinstance(self.planning, ListOptions) and alike
         )
 
     @property
@@ -528,27 +525,24 @@ class Point(msgspec.Struct, frozen=True):
             expected = "a workload or site.toml that states the rules of its site"
             raise InputError("the rules of the site are unknown", "axis rules", expected)
         shares = self.shares()
-        windows = None
-        if common.reservations:
-            windows = Windows(common.reservations, self.partitions)
-        context = self.context(hazards, shares, windows)
+        announced = Announced() if common.reservations else None
+        context = self.context(hazards, shares)
         plans = not isinstance(self.planning, FifoOptions)
-        parts = Parts(self.partitions, partial(self.context, hazards, shares, windows), plans)
+        parts = Parts(self.partitions, partial(self.context, hazards, shares), plans)
         names = {
             name: order
             for name, order in self.orders.items()
             if order == "fcfs-by-id" or is_in_python(order)  # no session ranks ids
         }
         orders = {name: context.order_named(name) for name in names}
-        planning: Planning = RulePlanning(self, orders, parts, windows)
+        choose = context.placement.choose
+        planning: Planning = RulePlanning(self, orders, parts, announced, choose)
         if not self.plans_by_rules:
             planning = self.planning.make(context)
-        if self.parted and plans and not self.plans_by_rules:
+        if self.parted and not self.plans_by_rules:
             planning = Parted(parts, self.planning.make)
         if not self.plans_by_rules and (common.limits or self.accounts_usage):
             planning = Accounting(planning, shares, common.limits)
-        if windows and not self.plans_by_rules:
-            planning = Reserving(planning, windows)
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")
             if self.parted and reaction.in_each
@@ -556,7 +550,7 @@ class Point(msgspec.Struct, frozen=True):
             for reaction in self.reactions
         ]
         returning = [made.returning for made in reactions if isinstance(made, Exclusion)]
-        duties = [*self.duties(windows), *returning]
+        duties = [*self.duties(announced), *returning]
         policy = Scheduler(planning, reactions, duties)
         own = self.own_places.values()
         if not own:
@@ -573,7 +567,6 @@ class Point(msgspec.Struct, frozen=True):
         self,
         hazards: Hazards | None = None,
         shares: Shares | None = None,
-        windows: Windows | None = None,
     ) -> Context:
         """Return the inputs that the parts share, in addition to their options."""
         common, rule = self.common, self.planning.malleability
@@ -584,7 +577,6 @@ class Point(msgspec.Struct, frozen=True):
             seed=common.seed,
             placement=self.placement.make(hazards, common.seed),
             shares=shares,
-            windows=windows,
             partitions=self.partitions if self.parted else "",
             hazards=hazards,
             dialect=self.dialect,
@@ -596,12 +588,12 @@ class Point(msgspec.Struct, frozen=True):
             period_us=to_us(parse_duration(common.order_period)),
         )
 
-    def duties(self, windows: Windows | None = None) -> list[Duty]:
+    def duties(self, announced: Announced | None = None) -> list[Duty]:
         """Return the reactions that carry out operations and end eternal jobs."""
         common = self.common
         duties: list[Duty] = [Horizon(to_us(common.horizon))]
         migrates = DRAINS[common.drain] if common.drain != "auto" else None
         if migrates is not None:
             operators = parts(common.operators)
-            duties.insert(0, Operations(migrates, operators, self.partitions, windows))
+            duties.insert(0, Operations(migrates, operators, self.partitions, announced))
         return duties

@@ -237,6 +237,11 @@ class RuleOrder(msgspec.Struct, frozen=True):
         return RuleOrder(self.rule, n_nodes, margin_us, seed)
 
 
+def at_its_place(attempt: Attempt) -> Attempt:
+    """Return the attempt with the queue time and the serial of the first attempt of its job."""
+    return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
+
+
 def bound(
     order: QueueOrder, view: View, margin_us: int, seed: int, n_nodes: int | None = None
 ) -> QueueOrder:

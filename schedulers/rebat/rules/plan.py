@@ -14,11 +14,13 @@ from rebat.kernels.barred import BARRED, is_last, n_visible, pack, unpack
 from rebat.kernels.deep import renew, reserve
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.by_value import place_by_value, set_values, sort_by_value
+from rebat.rules.fifo import serve
 from rebat.rules.limits import is_barred
 from rebat.rules.predict import later_end, predicted
 from rebat.rules.queue import place_in_queue, planned, pop, push
+from rebat.rules.starts import lowest_free_of, start_on
 from rebat.rules.usage import charge_due
-from rebat.rules.waits import emit, note_progress, reject
+from rebat.rules.waits import reject
 from rebat.rules.windows import plan_in_cells
 from rebat.state import codes
 
@@ -66,31 +68,6 @@ def is_new_hold(state: Any, h: int) -> bool:
 
 
 @rule
-def lowest_free_of(state: Any, p: int, count: int, out: Any) -> int:
-    """Write the lowest free nodes of a partition as intervals, and count the intervals."""
-    first, end = state.parts[p].first_node, state.parts[p].end_node
-    block, last = first // pool.BLOCK, (end + pool.BLOCK - 1) // pool.BLOCK
-    k = pool.lowest_free(
-        state.owner[first:end], state.down[first:end], state.free[block:last], count, out
-    )
-    for i in range(k if first else 0):
-        out[i, 0] += first
-        out[i, 1] += first
-    return k
-
-
-@inlined_rule
-def first_that_fit(size: Any, n_queue: int, n_free: int, out: Any) -> int:
-    """Write the positions of the first attempts of the queue that fit, and count them."""
-    n_due = 0
-    while n_due < n_queue and size[n_due] <= n_free:
-        out[n_due] = n_due
-        n_free -= size[n_due]
-        n_due += 1
-    return n_due
-
-
-@rule
 def without_ended(attempts: Any, overdue: Any, n_overdue: int) -> int:
     """Remove the attempts that have ended from the overdue ones, and count the others."""
     k = 0
@@ -100,25 +77,6 @@ def without_ended(attempts: Any, overdue: Any, n_overdue: int) -> int:
             overdue[k, 0], overdue[k, 1] = a, key
             k += 1
     return k
-
-
-@inlined_rule
-def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int) -> None:
-    """Start an attempt on free nodes, whose ``k`` intervals begin at ``first``."""
-    n, attempts = state.n, state.attempts
-    pool.assign(state.owner, state.free, state.nodes[first : first + k], a + 1)
-    n.n_free -= size
-    state.parts[p].n_free -= size
-    attempts[a].nodes_at, attempts[a].n_nodes_at = first, k
-    attempts[a].start = now
-    attempts[a].size_of_hold = size
-    if state.jobs[attempts[a].job].progress == 0:
-        note_progress(state, attempts[a].job, codes.STARTED)
-    n.n_nodes_used += k
-    attempts[a].place = n.n_running
-    state.lists[n.n_running].running = a
-    n.n_running += 1
-    emit(state, codes.START, a, 0)
 
 
 @inlined_rule
@@ -143,11 +101,11 @@ def leave_gaps(state: Any, room: Any, p: int, n_queue: int, n_due: int) -> int:
 @inlined_rule
 def plan(
     state: Any, room: Any, table: Any, cells: Any, p: int, failures: bool, repairs: bool,
-    recorded: bool, now: int,
+    recorder: Any, now: int,
 ) -> int:  # fmt: skip
     """Update the plan of a partition, and start what is due. Return DONE if this was possible.
 
-    If the plan is recorded, the queue has no gaps.
+    If there is a recorder (see `rebat.rules.instant.decide`), the queue has no gaps.
     """
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
@@ -359,7 +317,8 @@ def plan(
             upkeep = max(upkeep, parameters.on_arrival)
         else:
             upkeep = codes.REBUILD
-    is_simple = table is None and cells is None and not (fifo or limited or by_value or recorded)
+    is_simple = table is None and cells is None and recorder is None
+    is_simple = is_simple and not (fifo or limited or by_value)
     if is_simple and depth != codes.ALL and not part.indexed and n_queue > parameters.scanned:
         part.indexed, part.n_gaps = 1, 0
         deep_queue.set_least(index, size, duration, n_queue, 0, n_queue - 1)
@@ -470,12 +429,12 @@ def plan(
             )
     # ---- starts
     if fifo:
-        n_due = first_that_fit(size, n_queue, part.n_free, room.positions)
+        n_due = serve(state, room, cells, recorder, p, size, n_queue, now)
     elif n_queue and not part.indexed:
         n_due = counts.due(start, n_queue, now, room.positions)
-    if parameters.accounted:
+    if parameters.accounted and not fifo:
         n_due = charge_due(state, p, queue, visible, room.positions, n_due, now)
-    for i in range(n_due):
+    for i in range(0 if fifo else n_due):
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[visible[3, at] if limited else at], size[at]
         k = -1
@@ -483,7 +442,7 @@ def plan(
             k = cell_plan.choose(
                 cells, p, a, owner, down, free, part.first_node, part.end_node, nodes[first:]
             )
-        elif table is not None and not fifo:
+        elif table is not None:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
         elif n_wanted <= part.n_free:
             k = lowest_free_of(state, p, n_wanted, nodes[first:])
@@ -493,8 +452,6 @@ def plan(
         if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
             return codes.REFERENCE
         start_on(state, a, p, first, k, n_wanted, now)
-        if fifo:
-            continue
         n.key += 1
         until = now + duration[at]
         attempts[a].held_until, attempts[a].held_size = until, n_wanted

@@ -48,7 +48,8 @@ def key_of(state: Any, a: int, order: int) -> Any:
     if order in (codes.LARGEST, codes.MOST_NODES):
         return -jobs[j].size
     if order == codes.LARGE_FIRST:
-        return -jobs[j].size if 2 * jobs[j].size >= state.parts[jobs[j].part].n_nodes + 1 else 0
+        n_nodes = state.partitions[jobs[j].partition].n_nodes
+        return -jobs[j].size if 2 * jobs[j].size >= n_nodes + 1 else 0
     time = planned(attempts[a].wall, parameters.margin)
     if order == codes.LONGEST_TIME:
         return -time

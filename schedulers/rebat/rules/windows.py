@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rebat.core.units import FOREVER_US
 from rebat.kernels import cell_plan
 from rebat.kernels.counts import NEVER
 from rebat.kernels.jit import inlined_rule, rule
@@ -54,7 +55,8 @@ def note(state: Any, cells: Any, a: int) -> None:
     """Note what plans in cells need to know about an attempt."""
     job = state.jobs[state.attempts[a].job]
     cells.wall[a] = planned(state.attempts[a].wall, 0)
-    cells.who[a], cells.partition[a] = job.who, job.partition
+    cells.stated[a] = job.wall if job.wall < FOREVER_US else 0
+    cells.who[a], cells.partition[a], cells.roams[a] = job.who, job.partition, job.roams
 
 
 @rule

@@ -82,6 +82,7 @@ class Job(msgspec.Struct, gc=False):
     0. ``once`` is 1 if the job cannot run again.
     ``client`` is the row of `Client`, ``share`` that of the user in `Tree`, ``who`` the kind of its
     owner in a `CellTable`, ``part`` the row of `Part`, and ``partition`` that of `Partition`.
+    ``roams`` is 1 if the job may also run in other partitions of this tier (`rebat.rules.fifo`).
     ``errors`` is the number of attempts that will end with an error (0 or 1 if none is retried).
     """
 
@@ -102,6 +103,7 @@ class Job(msgspec.Struct, gc=False):
     share: Short = 0
     who: Short = 0
     partition: Short = 0
+    roams: Short = 0
     errors: Short = 0
 
 
@@ -124,7 +126,10 @@ class Profile(msgspec.Struct, gc=False):
 class Partition(msgspec.Struct, gc=False):
     """A partition: the group of partitions that share its nodes, its limits, its place in the
     queue of the group, the code of its queue order, the number of its formula, its weight, and the
-    partition with which its planned starts are counted for the depth.
+    partition with which its planned starts are counted for the depth. ``n_nodes`` is the number of
+    nodes to which the order ``ljf`` compares sizes.
+
+    Under fifo: its tier, and whether it is filled from its last node.
     """
 
     part: int = 0
@@ -135,6 +140,9 @@ class Partition(msgspec.Struct, gc=False):
     formula: int = 0
     weight: int = 0
     counted_with: int = 0
+    n_nodes: int = 0
+    tier: int = 0
+    backwards: int = 0
 
 
 class Part(msgspec.Struct, gc=False):
@@ -381,6 +389,9 @@ class Numbers(msgspec.Struct, gc=False):
     six_digits: int = 0
     named: int = 0
     fifo: int = 0
+    chooser: int = 0
+    cores: int = 0
+    tiered: int = 0
     timed: int = 0
     to_the_last_event: int = 0
     parted: int = 0
@@ -523,6 +534,8 @@ class State(NamedTuple):
         of `kernels.pool`.
     members : bool array, shape (partitions, n)
         The nodes of each partition.
+    blocked_by : int64 array, shape (partitions,)
+        Under fifo, the attempt that blocks each partition plus 1, or 0.
     home : int32 array, shape (n,)
         The group of each node.
     blocks, conditions, arrays : rows
@@ -561,6 +574,7 @@ class State(NamedTuple):
     partitions: Any
     parts: Any
     members: Any
+    blocked_by: Any
     home: Any
     blocks: Any
     conditions: Any
@@ -586,6 +600,10 @@ class Room(NamedTuple):
     reported, marked, changed : arrays
         Whether the plan knows that a node is down, whether it is in ``changed``, and the nodes
         that failed or came up since the last plan.
+    usable, inside : bool arrays, shape (n,)
+        Scratch: on which nodes an attempt may start, in total and in a partition.
+    on_nodes : int64 array, shape (2, nodes)
+        Scratch, if nodes have several cores: free cores, and cores that an attempt will use.
     holds, overdue : int64 arrays, shapes (p, k, 3) and (p, k, 2)
         For each partition, the heap of the planned ends, and the attempts that are overdue.
     size, duration, start, queue : int64 arrays, shape (p, k)
@@ -612,6 +630,9 @@ class Room(NamedTuple):
     reported: Any
     marked: Any
     changed: Any
+    usable: Any
+    inside: Any
+    on_nodes: Any
     holds: Any
     overdue: Any
     size: Any
@@ -649,7 +670,8 @@ def table_for(parameters: Any) -> BlockTable | None:
 def one_partition(n_nodes: int) -> Any:
     """Return the table of partitions of a machine without partitions."""
     partitions = zeros(Partition, 1)
-    partitions["most"], partitions["longest"] = n_nodes, FOREVER_US
+    partitions["most"] = partitions["n_nodes"] = n_nodes
+    partitions["longest"] = FOREVER_US
     return partitions
 
 
@@ -721,6 +743,7 @@ def room_for(
         partitions=rows_of(Partition, machine.rows, compiled),
         parts=rows_of(Part, parts, compiled),
         members=machine.members,
+        blocked_by=ints(len(machine.rows)),
         home=machine.home,
         blocks=rows_of(Block, links.blocks, compiled),
         conditions=rows_of(Condition, links.conditions, compiled),
@@ -743,6 +766,9 @@ def room_for(
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
+        usable=flags(),
+        inside=flags(),
+        on_nodes=ints(2, n_nodes // max(1, parameters.cores)),
         **plan_arrays(
             machine, formulas, queued, 2 * k if n_parts == 1 else 2 * queued + SPARE, few,
             parameters.limited, compiled,
@@ -796,6 +822,7 @@ def with_plans_of(room: Room, machine: Any, formulas: Any, tree: Tree) -> Room:
         partitions=rows_of(Partition, machine.rows, False),
         parts=rows_of(Part, parts, False),
         members=machine.members,
+        blocked_by=np.zeros(len(machine.rows), dtype=np.int64),
         home=machine.home,
         client_of=np.zeros(len(state.attempts) if limited else 1, dtype=np.int64),
         tree=tree,

@@ -32,17 +32,16 @@ attempt gets all cores of the emptiest nodes. False: every attempt gets the firs
 class CoresOfNodes(msgspec.Struct, frozen=True):
     """A chooser of cores on few nodes.
 
-    ``best`` is a value of `FITS`. Equally suitable nodes are chosen in ascending order. With
-    ``backwards``, the order is descending.
+    ``best`` is a value of `FITS`. Equally suitable nodes are chosen in ascending order.
     """
 
     best: bool = True
-    backwards: bool = False
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
         out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)
         cores = machine.cores_per_node
-        k = fit(free, cores, request.n_nodes, self.best, self.backwards, out)
+        scratch = np.empty((2, len(free) // cores), dtype=np.int64)
+        k = fit(free, cores, request.n_nodes, self.best, False, scratch, out)
         return NodeSet(out[:k].copy()) if k >= 0 else None
 
 
@@ -64,5 +63,4 @@ class ClusterOptions(PlacementOptions, frozen=True, tag="cluster"):
     fit: Fit = "best"
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        best = FITS[self.fit]
-        return Placement(CoresOfNodes(best), backwards=CoresOfNodes(best, backwards=True))
+        return Placement(CoresOfNodes(FITS[self.fit]))

@@ -25,8 +25,6 @@ class Placement(msgspec.Struct, frozen=True):
     choose: Chooser
     fused: Callable[[Machine], AvailabilityPlan] | None = None
     """Function that creates a plan with the same results as `ChosenPlan`, but faster."""
-    backwards: Chooser | None = None
-    """The same chooser with nodes in descending order."""
     counted: bool = False
     """Whether the session may choose the nodes, because any free nodes are suitable."""
     alike: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List scheduling by the rules (`rebat.rules.plan`), which start attempts themselves."""
+"""Plannings by the rules (`rebat.rules.plan`), which start attempts themselves."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt
 from rebat.policies.composition import Planning
 from rebat.policies.parted import Parts
-from rebat.policies.queue_order import Key, QueueOrder, bound
-from rebat.policies.windows import Windows
+from rebat.policies.placement.choosers import Chooser
+from rebat.policies.planning.fifo import FifoOptions
+from rebat.policies.queue_order import Key, QueueOrder, at_its_place, bound
+from rebat.policies.windows import Announced
 
 
 class RulePlanning(Planning):
-    """The list scheduling of a `Point`. Its queues and its plans are tables of the simulation.
+    """The planning of a `Point`. Its queues and its plans are tables of the simulation.
 
     Parameters
     ----------
@@ -25,8 +27,10 @@ class RulePlanning(Planning):
         Queue orders that the rules do not have, for example a function in a file. The keys are the
         names that partitions have. The empty name is that of the scheduler.
     parts : Parts
-    windows : Windows, optional
-        The reservations, if there are any.
+    announced : Announced, optional
+        The reservations that administrators announce during the run.
+    choose : Chooser, optional
+        The chooser of the placement.
     """
 
     def __init__(
@@ -34,10 +38,11 @@ class RulePlanning(Planning):
         point: Any,
         orders: Mapping[str, QueueOrder],
         parts: Parts,
-        windows: Windows | None = None,
+        announced: Announced | None = None,
+        choose: Chooser | None = None,
     ) -> None:
         self.point, self._orders, self._is_bound = point, orders, False
-        self._parts, self._windows = parts, windows
+        self._parts, self._announced, self._choose = parts, announced, choose
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the attempts that are due, and reject those that can never start."""
@@ -51,8 +56,8 @@ class RulePlanning(Planning):
                 }
                 self._is_bound = True
             keys = [self._key(view, each) for each in (*changes.arrived, *changes.resubmitted)]
-        announced = self._windows.announced if self._windows else ()
-        return [PlanByRules(self.point, changes, keys, announced)]
+        announced = self._announced.rows if self._announced else ()
+        return [PlanByRules(self.point, changes, keys, announced, self._choose)]
 
     def _key(self, view: View, attempt: Attempt) -> tuple[str, Key] | None:
         """Return the order of an attempt's partition and its key, if Python computes it."""
@@ -60,10 +65,12 @@ class RulePlanning(Planning):
         if self.point.parted:
             partition = self._parts.open(view).partition_of(view, attempt.job_id)
             name, attempt = partition.order, partition.adapted(attempt)
+        if isinstance(self.point.planning, FifoOptions):
+            attempt = at_its_place(attempt)
         return (name, self._orders[name](attempt)) if name in self._orders else None
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the starts of the queued attempts in the most recent plan."""
+        """Return the starts of the queued attempts in the most recent plan, or why they wait."""
         planned: PlannedStarts = view._by_rules.planned()
         return planned
 

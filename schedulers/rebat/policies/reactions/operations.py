@@ -33,7 +33,7 @@ from rebat.core.nodes import NodeSet
 from rebat.models.operations import ANNOUNCE, DRAIN, KINDS, MIGRATE, Operation, operation_of
 from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
-from rebat.policies.windows import Windows
+from rebat.policies.windows import Announced
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
 """What happens to jobs on drained nodes. True: they are checkpointed and requeued with the highest
@@ -70,10 +70,10 @@ class Operations:
         migrates: bool = True,
         operators: Sequence[str] = (EVERYBODY,),
         partitions: str = "",
-        windows: Windows | None = None,
+        announced: Announced | None = None,
     ) -> None:
         self._migrates, self._operators = migrates, frozenset(operators)
-        self._partitions, self._windows = partitions, windows
+        self._partitions, self._announced = partitions, announced
         self._emptying: set[int] = set()
 
     def has_work(self, news: News) -> bool:
@@ -151,12 +151,12 @@ class Operations:
 
     def _announce(self, view: View, operation: Operation) -> Iterator[Note]:
         """Add a reservation, so that no job starts that would run during the maintenance."""
-        if self._windows is None:
+        if self._announced is None:
             subject = f"announcement for {operation.nodes}"
             yield Note(subject, "is refused: the scheduler has no option reservations=announced")
             return
         begin_us, end_us = operation.begin_us, operation.end_us
-        self._windows.announce(self._cores(view, operation), begin_us, end_us)
+        self._announced.add(self._cores(view, operation), begin_us, end_us)
 
     def _cores(self, view: View, operation: Operation) -> NodeSet:
         assert operation.nodes is not None
