@@ -413,14 +413,20 @@ class Point(msgspec.Struct, frozen=True):
         return recovery if recovery.stages else None
 
     @property
-    def own_places(self) -> dict[str, str]:
-        """File and function of each user-defined rule, by option."""
-        return {name: value for name, value in self.values.items() if is_own(value)}
+    def own_rules(self) -> dict[str, str]:
+        """File and function of each user-defined rule other than reactions, by option."""
+        values = self.values.items()
+        return {name: value for name, value in values if is_own(value) and name != "react"}
 
     @property
-    def own_sources(self) -> dict[str, OwnCode]:
-        """File name, function and hash of each user-defined rule, by option."""
-        return {name: source_of(place) for name, place in self.own_places.items()}
+    def own_reactions(self) -> list[str]:
+        """File and name of each user-defined reaction."""
+        return [part.name for part in self.reactions if is_own(part.name)]
+
+    @property
+    def own_sources(self) -> list[OwnCode]:
+        """File name, name and hash of all user-defined code."""
+        return [*map(source_of, (*self.own_rules.values(), *self.own_reactions))]
 
     def check(self) -> None:
         """Raise InputError if the parts, or the options of a part, cannot be combined."""
@@ -558,7 +564,7 @@ class Point(msgspec.Struct, frozen=True):
         returning = [made.returning for made in reactions if isinstance(made, Exclusion)]
         duties = [*self.duties(windows), *returning]
         policy = Scheduler(planning, reactions, duties)
-        own = self.own_places.values()
+        own = self.own_rules.values()  # a reaction has its own guard
         if not own:
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
