@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +11,7 @@ from rebat.contract import Move, News, Policy, Proposal, Stop, View
 from rebat.core.errors import InputError, PolicyError
 from rebat.policies.composition import Reaction
 from rebat.policies.context import Context, ReactionOptions
-from rebat.policies.guard import Guarded, place_of
+from rebat.policies.guard import Guarded
 from rebat.policies.own import created, file_of, name_of, own_rule
 
 
