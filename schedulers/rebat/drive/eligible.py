@@ -13,26 +13,18 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
+from rebat.rules import steals
 from rebat.state import codes
 
-VICTIM_RULES = {
-    "fewest-nodes": codes.FEWEST_NODES,
-    "latest-release": codes.LATEST_RELEASE,
-    "least-lost-work": codes.LEAST_LOST_WORK,
-    "fits": codes.FITS,
-}
-CRITERIA = {
-    "fewer-nodes": codes.FEWER_NODES,
-    "later-release": codes.LATER_RELEASE,
-    "smaller-flow": codes.SMALLER_FLOW,
-}
+VICTIM_RULES = {name: number for number, name in enumerate(steals.VICTIMS)}
+CRITERIA = {name: number for number, name in enumerate(steals.CRITERIA)}
+TIES = {name: number for number, name in enumerate(steals.TIES)}
 PREDICT = {
     "walltime": codes.OF_WALLTIME,
     "recent": codes.OF_RECENT,
     "actual": codes.ACTUAL,
 }
 RELEASES = {"original": codes.OF_JOB, "resubmission": codes.OF_ATTEMPT}
-TIES = {"order": codes.BY_RELEASE, "run-time": codes.BY_START, "id": codes.BY_TEXT}
 TIMINGS = {"now": codes.NOW, "proactive": codes.PROACTIVE, "next": codes.NEXT}
 DIALECT = {
     "authors": ("semantics", "authors"),

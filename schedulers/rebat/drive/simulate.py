@@ -77,6 +77,7 @@ from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import Shares
 from rebat.policies.windows import read_reservations
+from rebat.rules import steals
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
 from rebat.state import codes, tables
@@ -357,7 +358,7 @@ def set_partitions(parameters: tables.Numbers, machine: LoopMachine) -> None:
 def compares_ids(parameters: tables.Numbers, machine: LoopMachine) -> bool:
     """Return whether a rule compares ids as text."""
     by_id = parameters.order == codes.BY_ID or (machine.rows["order"] == codes.BY_ID).any()
-    return bool(by_id or parameters.tie == codes.BY_TEXT)
+    return bool(by_id or parameters.tie_by_text)
 
 
 def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
@@ -372,9 +373,10 @@ def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
 
 def check_numbers(table: Any, parameters: tables.Numbers, machine: LoopMachine) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
-    judges_flows = parameters.stealing and parameters.criterion == codes.SMALLER_FLOW
-    if judges_flows and (table["wall"] >= FOREVER_US).any():
-        raise Uncovered("criterion=smaller-flow with jobs without walltimes")
+    if parameters.stealing and (table["wall"] >= FOREVER_US).any():
+        names = [*VICTIM_RULES][parameters.victim], [*CRITERIA][parameters.criterion]
+        if rule := steals.needs_walltimes(*names):
+            raise Uncovered(f"{rule} with jobs without walltimes")
     if {parameters.order, *machine.rows["order"]} & {codes.LARGEST_AREA, codes.SMALLEST_AREA}:
         lengths = np.minimum(table["wall"], codes.LONGEST_US).astype(float)
         if ((lengths + 1e12) * table["size"]).max(initial=0.0) > 2.0**62:
@@ -582,12 +584,16 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> tables.Numbe
     for part in point.reactions:
         if isinstance(part, StealingOptions):
             parameters.stealing = True
-            # rules of a file have no code: the session asks them, and uses only the planning
-            parameters.victim = VICTIM_RULES.get(part.victim, 0)
-            parameters.criterion = CRITERIA.get(part.criterion, 0)
+            if part.victim in VICTIM_RULES:  # otherwise, the session asks the rule of a file
+                parameters.victim = VICTIM_RULES[part.victim]
+                parameters.fitting = steals.VICTIMS[part.victim].fits
+                parameters.counts_lost = steals.reads_lost_work(part.victim, dialect.tie)
+            if part.criterion in CRITERIA:
+                parameters.criterion = CRITERIA[part.criterion]
+                parameters.judges_flows = steals.judges_flows(part.criterion)
             parameters.timing = TIMINGS[part.timing]
     parameters.release = RELEASES[dialect.release]
-    parameters.tie = TIES[dialect.tie]
+    parameters.tie, parameters.tie_by_text = TIES[dialect.tie], steals.TIES[dialect.tie].by_text
     parameters.hold_margin = round(dialect.hold_margin_s * 1e6)
     for column, (name, value) in DIALECT.items():
         setattr(parameters, column, getattr(dialect, name) == value)

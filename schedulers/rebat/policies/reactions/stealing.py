@@ -21,7 +21,6 @@ from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.reactions.victims import (
     CRITERIA,
-    FITTING,
     RELEASES,
     TIES,
     TIMINGS,
@@ -31,10 +30,10 @@ from rebat.policies.reactions.victims import (
     OwnCriterion,
     OwnVictim,
     Steal,
-    VictimKey,
     earliest_end,
 )
 from rebat.policies.variants import Difference, choice, text
+from rebat.rules.steals import VictimRule
 
 
 class NodeStealing:
@@ -46,11 +45,11 @@ class NodeStealing:
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
         dialect = self._dialect = context.dialect
-        self._key: VictimKey = options.rule("victim")
+        self._key: VictimRule | OwnVictim = options.rule("victim")
         self._criterion: Criterion = options.rule("criterion")
         self._timing = TIMINGS[options.timing]
         self._release, self._tie = RELEASES[dialect.release], TIES[dialect.tie]
-        self._fitting = options.victim in FITTING
+        self._fitting = self._key.fits
         self._with_free = self._fitting and self._timing == When.NOW
         self._choose, self._least = context.placement.choose, context.rule.least
         self._once: set[str] | None = set() if dialect.chosen == "once" else None
