@@ -318,7 +318,7 @@ def simulate(
     record = PlanRecorder() if explain else None
     recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
     if needs_python(point):
-        recorder = Keys(point, machine, jobs.job_id, recorder)
+        recorder = Keys(point, machine, jobs.job_id, recorder, jobs.traits_of)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -514,6 +514,10 @@ class Submissions:
         table["user"] = np.array(users, dtype=np.int64)[self.extra_codes]
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
+
+    def traits_of(self, j: int) -> Traits:
+        """Return the traits of a job."""
+        return self.traits[self.extra_codes[j]]
 
     def of_traits(self, number: Callable[[Traits], int]) -> Ints:
         """Return the number of the traits of each job."""
