@@ -8,6 +8,7 @@ from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
 from rebat.engine.engine import EngineOptions
+from rebat.policies.own import is_own
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
@@ -65,6 +66,7 @@ def why_not_policy(point: Point) -> str:
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             "reservations with planning=fifo": bool(common.reservations)
             and isinstance(planning, FifoOptions),
+            f"limits={common.limits}": is_own(common.limits),
             "stages of recovery": point.recovery is not None,
         }
     )

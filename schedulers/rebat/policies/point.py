@@ -23,7 +23,7 @@ from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Planning, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.guard import Guarded
-from rebat.policies.limits import Accounting, read_limits
+from rebat.policies.limits import Accounting, OwnLimit, OwnLimits, read_limits
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
 from rebat.policies.parted import InEach, Parted, Parts, check_shared
 from rebat.policies.partitions import (
@@ -275,8 +275,9 @@ class CommonOptions(Options, frozen=True):
             "Maximum numbers of running jobs, and of nodes on which they run, for each user, "
             "account or queue: KIND[=NAME]:jobs=N:nodes=N, joined by +. Example: "
             "user:jobs=4+user=ann:jobs=8+account=phys:nodes=64. account=NAME:child=NAME joins "
-            "accounts, and user=NAME:account=NAME is for one account. A job that would exceed a "
-            "limit waits without a reservation.",
+            "accounts, and user=NAME:account=NAME is for one account. Or FILE.py:FUNCTION. A job "
+            "that would exceed a limit waits without a reservation.",
+            custom=OwnLimit,
         ),
     ] = ""
 
@@ -459,9 +460,12 @@ class Point(msgspec.Struct, frozen=True):
             self.placement, AnyOptions | NamedOptions
         )
         moving = [part.name for part in self.reactions if part.moves_jobs]
-        if moving or not (fifo or plans):
+        own_limits = is_own(self.common.limits) and not fifo
+        if moving or own_limits or not (fifo or plans):
             name = f"planning={self.planning.name}"
-            if moving:
+            if own_limits:
+                name = "limits from a file"
+            elif moving:
                 name = f"react={moving[0]}"
             elif isinstance(self.planning, ListOptions):
                 name = f"placement={self.placement.name}"
@@ -513,9 +517,8 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def plans_by_rules(self) -> bool:
         """Whether `rebat.rules` plan the starts."""
-        return isinstance(self.planning, ListOptions) and isinstance(
-            self.placement, AnyOptions | NamedOptions
-        )
+        plans = isinstance(self.planning, ListOptions) and not is_own(self.common.limits)
+        return plans and isinstance(self.placement, AnyOptions | NamedOptions)
 
     @property
     def orders(self) -> dict[str, str]:
@@ -551,7 +554,9 @@ class Point(msgspec.Struct, frozen=True):
             planning = self.planning.make(context)
         if self.parted and plans and not self.plans_by_rules:
             planning = Parted(parts, self.planning.make)
-        if not self.plans_by_rules and (common.limits or self.accounts_usage):
+        if is_own(common.limits):
+            planning = OwnLimits(planning, shares, common.rule("limits"))
+        elif not self.plans_by_rules and (common.limits or self.accounts_usage):
             planning = Accounting(planning, shares, common.limits)
         if windows and not self.plans_by_rules:
             planning = Reserving(planning, windows)

@@ -43,14 +43,21 @@ def number(least: float, most: float, unit: str, description: str) -> Meta:
     return Meta(ge=least, le=most, description=description, extra={"unit": unit})
 
 
-def text(check: Callable[[Any], Any], description: str, names: Iterable[str] = ()) -> Meta:
+def text(
+    check: Callable[[Any], Any],
+    description: str,
+    names: Iterable[str] = (),
+    custom: Callable[[Any], Any] | None = None,
+) -> Meta:
     """Describe an option whose text has its own syntax.
 
     ``check`` raises InputError for an invalid text.
 
-    ``names`` are the fixed words that the option accepts, for shell completion.
+    ``names`` are the fixed words that the option accepts, for shell completion. ``custom``: see
+    `choice`.
     """
-    return Meta(description=description, extra={"check": check, "names": names})
+    extra = {"check": check, "names": names, "custom": custom}
+    return Meta(description=description, extra=extra)
 
 
 def several(
@@ -153,7 +160,9 @@ class OptionField(msgspec.Struct, frozen=True):
         except msgspec.ValidationError as error:
             raise InputError(f"policy options: {error} - at `$.{self.name}`") from None
         if "check" in self.extra:
-            self.extra["check"](value)
+            custom = self.extra["custom"]
+            own = custom and is_own(value)
+            _ = own_rule(self.name, value, custom) if own else self.extra["check"](value)
         elif self.extra.get("several"):
             self._check_parts(value)
         elif "choices" in self.extra:

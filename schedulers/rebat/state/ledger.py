@@ -101,7 +101,9 @@ def _records(columns: Mapping[str, Sequence[Any]]) -> Iterator[AttemptRecord]:
     ]
     stages = [stages or {} for stages in columns["stages"]]
     named = {**columns, "job_id": job_ids, "id": ids, "stages": stages}
-    attempts = map(Attempt, *(named[name] for name in Attempt.__struct_fields__))
+    # the traits of a job are in the workload, not in the ledger
+    of_attempts = (name for name in Attempt.__struct_fields__ if name != "traits")
+    attempts = map(Attempt, *(named[name] for name in of_attempts))
     named |= {"attempt": list(attempts), "imaged": list(map(bool, columns["imaged"]))}
     return map(AttemptRecord, *(named[name] for name in AttemptRecord.__struct_fields__))
 
