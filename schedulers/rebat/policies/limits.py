@@ -8,7 +8,7 @@ Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -166,6 +166,7 @@ class Accounting(Wrapping):
     def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
         super().__init__(planning)
         self._shares, self._limits = shares, read_limits(limits)
+        self._bars = bool(self._limits)
         self._groups: dict[tuple[str, str], Group] = {}
         self._groups_by_owner: dict[tuple[str, ...], list[Group]] = {}
         self._holding: dict[str, tuple[Traits, int]] = {}
@@ -175,7 +176,7 @@ class Accounting(Wrapping):
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Yield the attempts to start now. No start exceeds a limit."""
         self._account(view, changes)
-        if not self._limits and type(self) is Accounting:
+        if not self._bars:
             yield from self._planning.plan(view, changes)
             return
         rejected = [*self._enter(view, changes)]
@@ -308,17 +309,18 @@ class Accounting(Wrapping):
 
 
 class OwnLimit(msgspec.Struct, frozen=True):
-    """A user-defined limit: a function of a queued attempt and the view.
+    """A user-defined limit: a function of a queued attempt, of running attempts, and of the view.
 
-    It returns whether the attempt may start now. If not, it can also return the time in
-    microseconds at which it is asked again. It is asked before each plan in any case.
+    The running attempts include nodes held for jobs, and the attempts that the present plan has
+    started. The function returns whether the attempt may start now. If not, it can also return the
+    time in microseconds at which it is asked again. It is asked before each plan in any case.
     """
 
     rule: Rule
 
-    def __call__(self, attempt: Attempt, view: View) -> bool | int:
+    def __call__(self, attempt: Attempt, running: Sequence[Attempt], view: View) -> bool | int:
         """Return the result of the function."""
-        answer = self.rule(attempt, view)
+        answer = self.rule(attempt, running, view)
         later = isinstance(answer, int) and answer > view.now_us
         if not (isinstance(answer, bool) or later):
             raise UnfitAnswer(self.rule, answer, "True, False, or a later time in microseconds")
@@ -337,12 +339,14 @@ class OwnLimits(Accounting):
 
     def __init__(self, planning: Planning, shares: Shares, rule: OwnLimit) -> None:
         super().__init__(planning, shares)
-        self._rule = rule
+        self._rule, self._bars = rule, True
+        self._running: tuple[Attempt, ...] = ()
         self._again_us: set[int] = set()
         self._requested_us: set[int] = set()
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Yield the attempts to start now, and request a plan when the limit is asked again."""
+        self._note_running(view)
         self._again_us.clear()
         self._requested_us = {at_us for at_us in self._requested_us if at_us > view.now_us}
         yield from super().plan(view, changes)
@@ -350,8 +354,12 @@ class OwnLimits(Accounting):
             self._requested_us.add(at_us)
             yield Wake(at_us, "limit")
 
+    def _note_running(self, view: View) -> None:
+        held = [waiting.held for waiting in view.waiting.values() if waiting.held]
+        self._running = tuple(run.attempt for run in (*view.running.values(), *held))
+
     def _why_barred(self, view: View, attempt: Attempt, traits: Traits) -> str:
-        answer = self._rule(attempt, view)
+        answer = self._rule(attempt, self._running, view)
         if answer is True:
             return ""
         if answer is not False:
@@ -359,4 +367,11 @@ class OwnLimits(Accounting):
         return str(getattr(self._rule.rule, "__name__", "limits"))
 
     def _exceeds(self, view: View, attempt: Attempt, starting: Starting) -> bool:
-        return bool(self._why_barred(view, attempt, view.job(attempt.job_id).traits))
+        exceeded = bool(self._why_barred(view, attempt, attempt.traits))
+        self._running += (attempt,)
+        return exceeded
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """See `Accounting.reasons`."""
+        self._note_running(view)
+        return super().reasons(view)
