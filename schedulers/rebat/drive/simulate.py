@@ -517,7 +517,7 @@ class Submissions:
 
     def traits_of(self, j: int) -> Traits:
         """Return the traits of a job."""
-        return self.traits[self.extra_codes[j]]
+        return self.traits[int(self.extra_codes[j])]
 
     def of_traits(self, number: Callable[[Traits], int]) -> Ints:
         """Return the number of the traits of each job."""

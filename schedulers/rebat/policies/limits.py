@@ -311,16 +311,16 @@ class Accounting(Wrapping):
 class OwnLimit(msgspec.Struct, frozen=True):
     """A user-defined limit: a function of a queued attempt, of running attempts, and of the view.
 
-    The running attempts include nodes held for jobs, and the attempts that the present plan has
-    started. The function returns whether the attempt may start now. If not, it can also return the
-    time in microseconds at which it is asked again. It is asked before each plan in any case.
+    The running attempts include nodes held for jobs, and the attempts that the present plan starts
+    earlier. The function returns whether the attempt may start now. Instead of False, it can return
+    the time in microseconds of another call. Every plan calls the function in any case.
     """
 
     rule: Rule
 
     def __call__(self, attempt: Attempt, running: Sequence[Attempt], view: View) -> bool | int:
         """Return the result of the function."""
-        answer = self.rule(attempt, running, view)
+        answer: bool | int = self.rule(attempt, running, view)
         later = isinstance(answer, int) and answer > view.now_us
         if not (isinstance(answer, bool) or later):
             raise UnfitAnswer(self.rule, answer, "True, False, or a later time in microseconds")
@@ -345,7 +345,7 @@ class OwnLimits(Accounting):
         self._requested_us: set[int] = set()
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Yield the attempts to start now, and request a plan when the limit is asked again."""
+        """Yield the attempts to start now, and request plans at the times that the limit states."""
         self._note_running(view)
         self._again_us.clear()
         self._requested_us = {at_us for at_us in self._requested_us if at_us > view.now_us}

@@ -30,9 +30,8 @@ class OwnReaction:
 
     def make(self, place: str) -> Reaction:
         """Return a new reaction, whose proposals are checked. ``place`` is its specification."""
-        file, made = file_of(place), SimpleNamespace(react=self._rule)
-        if isinstance(self._rule, type):
-            made = created(self._rule, file)
+        file, is_class = file_of(place), isinstance(self._rule, type)
+        made: Any = created(self._rule, file) if is_class else SimpleNamespace(react=self._rule)
         return Guarded(made, name_of(place), [file])
 
 

@@ -8,8 +8,8 @@ loses a node before that, the session cancels the stop (section 7.2.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -33,7 +33,6 @@ from rebat.policies.reactions.victims import (
     earliest_end,
 )
 from rebat.policies.variants import Difference, choice, text
-from rebat.rules.steals import VictimRule
 
 
 class NodeStealing:
@@ -45,11 +44,12 @@ class NodeStealing:
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
         dialect = self._dialect = context.dialect
-        self._key: VictimRule | OwnVictim = options.rule("victim")
+        rule: Any = options.rule("victim")
+        self._key: Callable[[Candidate], tuple[Any, ...]] = rule
         self._criterion: Criterion = options.rule("criterion")
         self._timing = TIMINGS[options.timing]
         self._release, self._tie = RELEASES[dialect.release], TIES[dialect.tie]
-        self._fitting = self._key.fits
+        self._fitting = rule.fits
         self._with_free = self._fitting and self._timing == When.NOW
         self._choose, self._least = context.placement.choose, context.rule.least
         self._once: set[str] | None = set() if dialect.chosen == "once" else None
