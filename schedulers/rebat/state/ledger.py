@@ -18,8 +18,8 @@ from rebat.core.attempts import (
 )
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
-from rebat.core.traits import USUAL
 from rebat.core.table import Schema, Table, fields
+from rebat.core.traits import USUAL
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 
