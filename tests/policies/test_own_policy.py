@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import rebat
 from rebat.cli.main import main
 from rebat.core.errors import BatsimAbort, InputError, PolicyError
 from rebat.drive.ask import Session
 from rebat.models.failures.events import read_events
 from rebat.policies.options import configure
-from rebat.policies.presets import scheduler, schedulers
+from rebat.policies.presets import identity, preset, scheduler, schedulers
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.support.scenarios import check_run
@@ -324,3 +325,166 @@ def test_rules_come_as_json_options_too(rules: Path, monkeypatch) -> None:
     assert own.name == "greedy:order=rules.py:big_first"
     with pytest.raises(InputError, match="has no 'absent'"):
         configure("greedy", {"order": "rules.py:absent"})
+
+
+# ---- user-defined reactions
+
+REACTIONS = """
+from rebat.contract import Cause, Move, NodeSet, Policy, Priority, Requeue, Stop
+
+def steal(view, news):
+    for failed in news.hit:
+        running = [run for run in view.running.values() if run not in news.hit]
+        victims = [run for run in running if run not in view.stopping]
+        if victims and failed.n_nodes > view.n_free:
+            victim = min(victims, key=lambda run: (run.n_nodes, -run.attempt.job_serial))
+            yield Stop(victim.id, Cause.STOLEN, then=Requeue(Priority.VICTIM))
+
+class Thief(Policy):
+    def __init__(self):
+        self.hits = []
+
+    def react(self, view, news):
+        self.hits += news.hit
+        return [*steal(view, news)]
+
+class Lazy(Policy):
+    def plan(self, view, changes):
+        return []
+
+class Needs:
+    def __init__(self, n):
+        pass
+
+    def react(self, view, news):
+        return []
+
+NUMBER = 3
+
+def broken(view, news):
+    if news.hit:
+        [][0]
+    return []
+
+def seven(view, news):
+    yield 7
+
+def nothing(view, news):
+    pass
+
+def few(view):
+    return []
+
+def shift(view, news):
+    for run in [run for run in view.running.values() if news.hit and run not in news.hit][:1]:
+        yield Stop(run.id, Cause.MOVED, then=Move(NodeSet.parse("0")))
+"""
+
+
+@pytest.fixture
+def reactions(tmp_path: Path) -> Path:
+    folder = tmp_path / "c++"  # a + in a path separates no reactions
+    folder.mkdir()
+    (folder / "mine.py").write_text(REACTIONS)
+    return folder / "mine.py"
+
+
+@pytest.mark.parametrize(
+    ("own", "known"),
+    [
+        ("baseline:react={0}:steal", "sfsj"),
+        ("baseline:REACT={0}:Thief,depth=EASY", "sfsj:depth=easy"),
+        ("baseline:recovery={0}:Thief", "sfsj"),
+        ("sfsj:react=stealing+{0}:Lazy2", "sfsj"),
+        ("sfsj:react={0}:Lazy2+stealing,timing=next", "h311"),
+        ("baseline:planning=fifo,react={0}:Lazy2", "baseline:planning=fifo"),
+    ],
+)
+def test_reactions_from_a_file_decide_with_built_in_parts(own, known, reactions: Path) -> None:
+    reactions.write_text(REACTIONS + "\ndef Lazy2(view, news):\n    return ()\n")
+    ours, theirs = toy(scheduler(own.format(reactions))), toy(scheduler(known))
+    assert [(a.attempt.id, a.start_us, a.cause) for a in ours.ledger.attempts] == [
+        (a.attempt.id, a.start_us, a.cause) for a in theirs.ledger.attempts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("easy:react={0}:broken", r"mine\.py:35: broken\.react at 1 s: IndexError: "),
+        ("easy:react=stealing+{0}:broken", r"^mine\.py:35: broken\.react at 1 s: IndexError: "),
+        ("easy:order={0}:len,react={0}:seven", r"^mine\.py:38: seven\.react at 0 s: proposed 7"),
+        ("easy:react={0}:seven", r"mine\.py:38: seven\.react at 0 s: proposed 7 \(expected"),
+        ("easy:react={0}:nothing", r"mine\.py:41: nothing\.react at 0 s: returned None"),
+        ("easy:react={0}:few", r"mine\.py:44: few\.react at 0 s: TypeError"),
+        ("easy:react={0}:shift,reservations=n:0:begin=9h:length=1h", "not possible with reserv"),
+    ],
+)
+def test_reactions_that_fail_are_told(spec: str, told: str, reactions: Path) -> None:
+    reactions.write_text(REACTIONS + "\ndef len(attempt):\n    return attempt.n_nodes\n")
+    with pytest.raises(PolicyError, match=told):
+        toy(scheduler(spec.format(reactions)))
+
+
+@pytest.mark.parametrize(
+    ("react", "told"),
+    [
+        ("{0}:absent", r"mine\.py: has no 'absent'"),
+        ("{0}x.py:steal", "no such file"),
+        ("stealing+{0}:Lazy", r"mine\.py: Lazy: class Lazy has no method react \("),
+        ("{0}:NUMBER", r"mine\.py: NUMBER: is not a rule for react"),
+        ("requeue+{0}:steal", "without duplicates; requeue cannot be combined"),
+        ("{0}:steal+{0}:steal", "without duplicates"),
+        (
+            "steeling+{0}:steal",
+            r"unknown react 'steeling'; did you mean stealing\? .*FILE\.py:NAME",
+        ),
+        ("{0}", r"unknown react '.*mine\.py'"),
+    ],
+)
+def test_reactions_that_cannot_be(react: str, told: str, reactions: Path) -> None:
+    if react == "{0}":
+        reactions = Path("mine.py")
+    with pytest.raises(InputError, match=told):
+        scheduler(f"easy:react={react.format(reactions)}")
+
+
+def test_a_reaction_with_arguments_is_told(reactions: Path) -> None:
+    with pytest.raises(InputError, match=r"mine\.py: class Needs cannot be created: TypeError"):
+        toy(scheduler(f"easy:react={reactions}:Needs"))
+
+
+def test_each_run_has_a_new_reaction(reactions: Path) -> None:
+    chosen = scheduler(f"easy:react={reactions}:Thief")
+    attempts = [toy(chosen).ledger.attempts for _ in range(2)]
+    assert attempts[0] == attempts[1]
+
+
+def test_the_code_of_a_reaction_is_recorded(reactions: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(reactions.parent)
+    spec = "easy:react=stealing+mine.py:steal,victim=fits"
+    main(["run", "toy", "-p", spec, "--failures", "toy", "--out", "out"])
+    sha256 = hashlib.sha256(reactions.read_bytes()).hexdigest()
+    (folder,) = (path for path in Path("out").iterdir() if path.is_dir())
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["own_code"] == [{"file": "mine.py", "name": "steal", "sha256": sha256}]
+    inputs = json.loads(Path("out/provenance.json").read_text())["inputs"]
+    assert {"option": "--policy", "file": "mine.py", "sha256": sha256} in inputs
+    main(["cite", "out"])
+    assert "du2024" in capsys.readouterr().out  # the built-in part
+    main(["reproduce", "out", "--yes"])
+    assert identity(scheduler(spec))["react"] == ["stealing", {"name": "steal", "sha256": sha256}]
+    moved = reactions.rename(reactions.parent.parent / "mine.py")
+    assert identity(scheduler(spec.replace("mine.py", f"{moved}"))) == identity(
+        preset(spec, moved.parent)
+    )
+
+
+def test_reactions_are_served_and_checked(reactions: Path, monkeypatch) -> None:
+    monkeypatch.chdir(reactions.parent)
+    Session(configure("easy", {"react": "stealing+mine.py:steal"}).make())
+    with pytest.raises(InputError, match="has no 'absent'"):
+        configure("easy", {"react": "stealing+mine.py:absent"})
+    swept = rebat.sweep("toy", ["easy", "easy:react=mine.py:steal"], mtbf=["20s", "30s"], seeds=1)
+    assert {*swept.frame["policy"]} == {"easy", "easy:react=mine.py:steal"}
+    assert rebat.check_policy("easy:react=mine.py:steal", seeds=2).passed

@@ -13,6 +13,7 @@ import msgspec
 from rebat.api.provenance import read_record
 from rebat.core.files import names
 from rebat.core.version import rebat_version
+from rebat.policies.choosing import parts_of
 from rebat.policies.own import is_own
 from rebat.policies.presets import is_preset, preset, split_changes
 from rebat.results.citations import bibtex, cited
@@ -93,10 +94,14 @@ def _of_campaign(file: Path) -> _Uses:
 
 
 def _without_code(name: str) -> str:
-    """Return the name of a preset without the changes that name code in files.
+    """Return the name of a preset without the rules that are code in files.
 
     This code has no publication and is not loaded.
     """
     head, _, changes = name.partition(":")
-    plain = [change for change in split_changes(changes) if not is_own(change)]
+    plain = []
+    for change in split_changes(changes):
+        axis, equals, value = change.rpartition("=")
+        names = [part for part in parts_of(axis.strip().lower(), value) if not is_own(part)]
+        plain += [axis + equals + "+".join(names)] if names else []
     return f"{head}:{','.join(plain)}" if any(plain) else head

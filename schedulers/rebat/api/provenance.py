@@ -18,6 +18,7 @@ from rebat.core.files import file_hash, write_json
 from rebat.core.version import rebat_version
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law
+from rebat.policies.choosing import own_parts
 from rebat.policies.own import file_of, is_own
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.presets import is_preset
@@ -144,8 +145,9 @@ def policy_files(policies: Policies) -> Iterator[str]:
             head, _, rest = value.partition(":")
             if not before and is_preset(head.strip()):
                 value = rest
+            axis = before.rpartition(":")[2].strip().lower()
             if is_own(value):
-                yield file_of(value.strip())
+                yield from (file_of(place.strip()) for place in own_parts(axis, value.strip()))
             elif before.endswith("foresight") and is_file(value):
                 yield value
 

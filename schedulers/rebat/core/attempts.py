@@ -10,6 +10,7 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.core.traits import USUAL, Traits
 from rebat.core.units import FOREVER_US
 
 
@@ -186,6 +187,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     priority : int
     priority_class : int
         Priority class of the job (`Traits`), for the queue order ``priority``.
+    traits : Traits
+        Properties of the job, for example its user.
     """
 
     id: str
@@ -199,6 +202,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     queued_us: int
     priority: int = Priority.REGULAR
     priority_class: int = 0
+    traits: Traits = USUAL
 
     @property
     def has_walltime(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.contract import Changes, Machine, PlannedStarts, Requeue, Stop, When
+from rebat.contract import Changes, Machine, PlannedStarts, Requeue, Stop, Wake, When
 from rebat.contract.planned import joined
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
@@ -76,7 +76,7 @@ class ByRules(Recorder):
         set_partitions(numbers, machine)
         for name in PLANNING:
             setattr(state.n, name, getattr(numbers, name))
-        session.limits, session.shares = SiteLimits(point.common.limits), point.shares()
+        session.limits, session.shares = SiteLimits(point.limits), point.shares()
         session.windows = SiteWindows(point.common.reservations, machine, cores)
         submissions = self._transactions.registry.submissions
         for j, (job_id, row) in enumerate(zip(session.submitted, state.jobs, strict=True)):
@@ -137,7 +137,8 @@ class ByRules(Recorder):
             n.n_new_holds += 1
         self._make_room(proposal.announced)
         self._n_out, self._begun = 0, {}
-        self._choose, self._victims = proposal.choose, []
+        self._choose, self._may_start = proposal.choose, proposal.may_start
+        self._victims, self._any_barred = [], False
         outcome = plan_all(session.state, session.room, None, self._cells, self, session.now_us)
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         session.check_runs()
@@ -157,6 +158,8 @@ class ByRules(Recorder):
         for running in self._victims:
             stop = Stop(running.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt")
             self._transactions.propose(stop)
+        if self._any_barred:
+            self._transactions.propose(Wake(session.now_us, "limit"))
 
     def _note_nodes(self, changes: Changes) -> None:
         """Note in the new tables of groups where nodes failed or came up before the first plan."""
@@ -200,6 +203,12 @@ class ByRules(Recorder):
         intervals = nodes.first(attempt.n_nodes).intervals
         out[: len(intervals)] = intervals
         return len(intervals)
+
+    def may_start(self, state: Any, a: int) -> bool:
+        """Return whether a user-defined limit allows an attempt to start in this plan."""
+        may_start = self._may_start is None or self._may_start(self._session.names[a])
+        self._any_barred |= not may_start
+        return bool(may_start)
 
     def makes_room(self, state: Any, room: tables.Room, cells: Any, a: int, now: int) -> bool:
         """Find the attempts of lower tiers whose nodes an attempt needs that does not fit."""

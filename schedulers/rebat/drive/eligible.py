@@ -8,6 +8,7 @@ from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
 from rebat.engine.engine import EngineOptions
+from rebat.policies.own import is_own
 from rebat.policies.partitions import read_partitions
 from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
@@ -15,26 +16,18 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
+from rebat.rules import steals
 from rebat.state import codes
 
-VICTIM_RULES = {
-    "fewest-nodes": codes.FEWEST_NODES,
-    "latest-release": codes.LATEST_RELEASE,
-    "least-lost-work": codes.LEAST_LOST_WORK,
-    "fits": codes.FITS,
-}
-CRITERIA = {
-    "fewer-nodes": codes.FEWER_NODES,
-    "later-release": codes.LATER_RELEASE,
-    "smaller-flow": codes.SMALLER_FLOW,
-}
+VICTIM_RULES = {name: number for number, name in enumerate(steals.VICTIMS)}
+CRITERIA = {name: number for number, name in enumerate(steals.CRITERIA)}
+TIES = {name: number for number, name in enumerate(steals.TIES)}
 PREDICT = {
     "walltime": codes.OF_WALLTIME,
     "recent": codes.OF_RECENT,
     "actual": codes.ACTUAL,
 }
 RELEASES = {"original": codes.OF_JOB, "resubmission": codes.OF_ATTEMPT}
-TIES = {"order": codes.BY_RELEASE, "run-time": codes.BY_START, "id": codes.BY_TEXT}
 TIMINGS = {"now": codes.NOW, "proactive": codes.PROACTIVE, "next": codes.NEXT}
 DIALECT = {
     "authors": ("semantics", "authors"),
@@ -77,6 +70,7 @@ def why_not_policy(point: Point) -> str:
             reacts: len(point.reactions) > len(steals),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
+            f"limits={point.common.limits}": is_own(point.common.limits),
             "stages of recovery": point.recovery is not None,
         }
     )

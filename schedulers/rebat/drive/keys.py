@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from rebat.core.attempts import Attempt, resubmission_id
+from rebat.core.traits import USUAL, Traits
 from rebat.drive.labels import Labels
 from rebat.drive.parts import LoopMachine, Uncovered
 from rebat.drive.plans import Recorder
@@ -39,6 +40,8 @@ class Keys(Recorder):
         Function that returns the id of a job, given its row.
     recorder : Recorder, optional
         Recorder of the plans.
+    traits_of : callable, optional
+        Function that returns the traits of a job, given its row.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Keys(Recorder):
         machine: LoopMachine,
         job_id: Callable[[int], str],
         recorder: Recorder | None = None,
+        traits_of: Callable[[int], Traits] = lambda j: USUAL,
     ) -> None:
         view, margin_us, seed = cast(Any, None), point.planning.margin_us, point.common.seed
         self._orders: dict[str, QueueOrder] = {}
@@ -60,6 +64,7 @@ class Keys(Recorder):
         self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
         self._job_id, self._recorder = job_id, recorder or Recorder()
         self._in_place = isinstance(point.planning, FifoOptions)
+        self._traits_of = traits_of
         self._first: dict[int, int] = {}
 
     def begin(self, state: Any, room: tables.Room) -> None:
@@ -86,7 +91,7 @@ class Keys(Recorder):
         return Attempt(
             resubmission_id(job_id, number) if number else job_id, job_id, a + 1,
             self._first[row.job] + 1, number, job.size, row.wall, job.submit, row.queued,
-            row.priority, job.job_class,
+            row.priority, job.job_class, self._traits_of(row.job),
         )  # fmt: skip
 
     def note(self, room: tables.Room, p: int) -> None:

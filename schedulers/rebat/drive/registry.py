@@ -25,7 +25,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted
 from rebat.core.formatting import counted
 from rebat.core.jobs import duration_us
-from rebat.core.traits import RIGID, Malleable, Moldable, shape_of, traits_of
+from rebat.core.traits import RIGID, USUAL, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.drive.ask_state import AskState
 from rebat.drive.messages import LEAST_DELAY_S, remaining_profile, unknown_run
@@ -115,8 +115,10 @@ class Registry:
             )
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
-        if priority_class := self.submissions[event.job_id].traits.priority_class:
-            attempt = msgspec.structs.replace(attempt, priority_class=priority_class)
+        traits = self.submissions[event.job_id].traits
+        if traits != USUAL:
+            classed = {"priority_class": traits.priority_class, "traits": traits}
+            attempt = msgspec.structs.replace(attempt, **classed)
         options = self._session.options
         if not scalable:
             checkpointing = None  # only delays can be shortened; other jobs lose all work

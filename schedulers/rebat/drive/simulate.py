@@ -78,6 +78,7 @@ from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import Shares
 from rebat.policies.windows import read_reservations
+from rebat.rules import steals
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
 from rebat.state import codes, tables
@@ -287,7 +288,7 @@ def simulate(
     parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters, machine)
-    limits, shares = SiteLimits(point.common.limits), point.shares()
+    limits, shares = SiteLimits(point.limits), point.shares()
     if parameters.limited:
         columns["client"] = jobs.of_traits(limits.client_of)
     if parameters.max_wakes:
@@ -318,7 +319,7 @@ def simulate(
     record = PlanRecorder() if explain else None
     recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
     if needs_python(point):
-        recorder = Keys(point, machine, jobs.job_id, recorder)
+        recorder = Keys(point, machine, jobs.job_id, recorder, jobs.traits_of)
     while True:
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
@@ -360,7 +361,7 @@ def set_partitions(parameters: tables.Numbers, machine: LoopMachine) -> None:
 def compares_ids(parameters: tables.Numbers, machine: LoopMachine) -> bool:
     """Return whether a rule compares ids as text."""
     by_id = parameters.order == codes.BY_ID or (machine.rows["order"] == codes.BY_ID).any()
-    return bool(by_id or parameters.tie == codes.BY_TEXT)
+    return bool(by_id or parameters.tie_by_text)
 
 
 def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
@@ -375,9 +376,10 @@ def rows_of_users(shares: Shares, jobs: Submissions) -> Ints:
 
 def check_numbers(table: Any, parameters: tables.Numbers, machine: LoopMachine) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
-    judges_flows = parameters.stealing and parameters.criterion == codes.SMALLER_FLOW
-    if judges_flows and (table["wall"] >= FOREVER_US).any():
-        raise Uncovered("criterion=smaller-flow with jobs without walltimes")
+    if parameters.stealing and (table["wall"] >= FOREVER_US).any():
+        names = [*VICTIM_RULES][parameters.victim], [*CRITERIA][parameters.criterion]
+        if rule := steals.needs_walltimes(*names):
+            raise Uncovered(f"{rule} with jobs without walltimes")
     if {parameters.order, *machine.rows["order"]} & {codes.LARGEST_AREA, codes.SMALLEST_AREA}:
         lengths = np.minimum(table["wall"], codes.LONGEST_US).astype(float)
         if ((lengths + 1e12) * table["size"]).max(initial=0.0) > 2.0**62:
@@ -516,6 +518,10 @@ class Submissions:
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
 
+    def traits_of(self, j: int) -> Traits:
+        """Return the traits of a job."""
+        return self.traits[int(self.extra_codes[j])]
+
     def of_traits(self, number: Callable[[Traits], int]) -> Ints:
         """Return the number of the traits of each job."""
         numbers: Ints = np.array([*map(number, self.traits)], dtype=np.int64)[self.extra_codes]
@@ -580,21 +586,25 @@ def parameters_of(
     parameters.varies = any(formula.varies for formula in formulas)
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
-    parameters.limited = bool(point.common.limits)
+    parameters.limited = bool(point.limits)
     parameters.retries = point.common.silent_errors == "retry"
     parameters.scanned = deep_queue.SCANNED
     parameters.uses_usage = point.accounts_usage
     parameters.uses_shares = any("fairshare" in formula.columns for formula in formulas)
-    parameters.accounted = parameters.limited or parameters.uses_usage
+    parameters.accounted = bool(point.common.limits) or parameters.uses_usage
     for part in point.reactions:
         if isinstance(part, StealingOptions):
             parameters.stealing = True
-            # rules of a file have no code: the session asks them, and uses only the planning
-            parameters.victim = VICTIM_RULES.get(part.victim, 0)
-            parameters.criterion = CRITERIA.get(part.criterion, 0)
+            if part.victim in VICTIM_RULES:  # otherwise, the session asks the rule of a file
+                parameters.victim = VICTIM_RULES[part.victim]
+                parameters.fitting = steals.VICTIMS[part.victim].fits
+                parameters.counts_lost = steals.reads_lost_work(part.victim, dialect.tie)
+            if part.criterion in CRITERIA:
+                parameters.criterion = CRITERIA[part.criterion]
+                parameters.judges_flows = steals.judges_flows(part.criterion)
             parameters.timing = TIMINGS[part.timing]
     parameters.release = RELEASES[dialect.release]
-    parameters.tie = TIES[dialect.tie]
+    parameters.tie, parameters.tie_by_text = TIES[dialect.tie], steals.TIES[dialect.tie].by_text
     parameters.hold_margin = round(dialect.hold_margin_s * 1e6)
     for column, (name, value) in DIALECT.items():
         setattr(parameters, column, getattr(dialect, name) == value)

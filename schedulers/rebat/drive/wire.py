@@ -145,7 +145,7 @@ class Wire(Messages):
         self.windows = SiteWindows(point.common.reservations, self.machine, cores)
         self.parameters.max_wakes = self.windows.max_wakes
         self.extended = extended(self.parameters)
-        self.limits, self.shares = SiteLimits(point.common.limits), point.shares()
+        self.limits, self.shares = SiteLimits(point.limits), point.shares()
         self.formulas = arrays_of(point.formulas, n_nodes)
         p = self.parameters
         self.by_text = compares_ids(p, self.machine)

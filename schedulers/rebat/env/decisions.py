@@ -275,7 +275,7 @@ def base_of(decision: str, base: str = "") -> Point:
         raise InputError(
             f"{base!r} has another planning or placement", "base", "planning=list, placement=any"
         )
-    if point.own_places:
+    if point.own_sources:
         raise InputError(f"{base!r} has user-defined rules", "base", "the names of rules")
     return point
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, update_wrapper
 from pathlib import Path
 from time import perf_counter
@@ -201,6 +201,40 @@ def inlined_rule(function: Function) -> Function:
     """
     _RULES[function] = {"_nrt": False, "part": True, "forceinline": True}
     return function
+
+
+def chosen(rules: Sequence[Callable[[Any], Any]]) -> Callable[[int, Any], Any]:
+    """Return a rule that calls the rule with a number. All of them have one argument.
+
+    Machine code cannot look up a function in a table, so it compares the number with that of each.
+    """
+    if unmarked := [each.__name__ for each in rules if each not in _RULES]:
+        raise TypeError(f"{', '.join(unmarked)}: a rule needs the mark @inlined_rule")
+    choice: Any = None
+    for each in reversed(rules):
+        choice, rest = _copy(_last if choice is None else _first_or_rest), choice
+        choice.__globals__.update(first=each, rest=rest)
+        inlined_rule(choice)
+    made: Callable[[int, Any], Any] = choice
+    return made
+
+
+first: Any = None
+rest: Any = None
+"""The rules that copies of `_first_or_rest` and `_last` call."""
+
+
+def _first_or_rest(number: int, argument: Any) -> Any:
+    return first(argument) if number == 0 else rest(number - 1, argument)
+
+
+def _last(number: int, argument: Any) -> Any:
+    return first(argument)
+
+
+def reads(function: Any, fields: Collection[str]) -> bool:
+    """Return whether a function reads an attribute with one of these names."""
+    return not set(fields).isdisjoint(function.__code__.co_names)
 
 
 def machine_code_of(function: Any) -> Any:

@@ -13,6 +13,7 @@ from rebat.policies.placement.choosers import OwnChooser
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.placement.plans import AnyOptions, CustomOptions, PlacementOptions
 from rebat.policies.point import PLACEMENTS, PLANNINGS, REACTIONS, CommonOptions, Point
+from rebat.policies.reactions.own_reaction import OwnReaction, OwnReactionOptions
 from rebat.policies.variants import OptionField, Options, choice, fields, parts, several
 
 SYNONYMS = {"recovery": "react", "block": "unit"}
@@ -35,8 +36,9 @@ class Variants(Options, frozen=True):
         str,
         several(
             ("requeue", *REACTIONS),
-            "Rules that decide what happens to running jobs, for example after a failure; join "
-            "several rules with +.",
+            "Rules that decide what happens to running jobs, for example after a failure, or "
+            "FILE.py:NAME; join several rules with +.",
+            OwnReaction,
         ),
     ] = "requeue"
 
@@ -55,6 +57,21 @@ OPTIONS: dict[str, OptionField] = {
 """Every option by name."""
 
 
+def own_parts(name: str, value: Any) -> list[str]:
+    """Return the specifications of user-defined code in the value of an option.
+
+    >>> own_parts("react", "stealing+mine.py:React"), own_parts("order", "c++/mine.py:order")
+    (['mine.py:React'], ['c++/mine.py:order'])
+    """
+    return [*filter(is_own, parts_of(name, value))]
+
+
+def parts_of(name: str, value: Any) -> list[Any]:
+    """Return the parts of the value of an option, if user-defined code can be one of them."""
+    option = OPTIONS.get(SYNONYMS.get(name, name))
+    return parts(value) if option and option.extra.get("several") and is_own(value) else [value]
+
+
 def point(**options: Any) -> Point:
     """Return the scheduler with these options. All other options have their default values."""
     return changed(Point(), options)
@@ -71,7 +88,11 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
     for name in changes:
         if name not in OPTIONS:
             raise unknown_name("axis", name, OPTIONS, "rebat policies --axes")
-    files = {name: placed(value, folder) for name, value in changes.items() if is_own(value)}
+    files = {
+        name: "+".join(placed(p, folder) if is_own(p) else p for p in parts_of(name, value))
+        for name, value in changes.items()
+        if is_own(value)
+    }
     if is_file(str(changes.get("foresight", ""))):
         files["foresight"] = str((folder or Path()) / changes["foresight"])
     new_values = {**changes, **files}
@@ -108,5 +129,9 @@ def _point(values: Mapping[str, Any]) -> Point:
     if planning.places:
         custom = is_own(placement)
         chosen = CustomOptions(file=placement) if custom else create(PLACEMENTS[placement])
-    reactions = tuple(create(REACTIONS[name]) for name in names if name != "requeue")
+    reactions = tuple(
+        OwnReactionOptions(file=name) if is_own(name) else create(REACTIONS[name])
+        for name in names
+        if name != "requeue"
+    )
     return Point(create(planning), chosen, reactions, create(CommonOptions))

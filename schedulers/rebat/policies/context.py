@@ -70,6 +70,8 @@ class Context(msgspec.Struct, frozen=True):
         Usage and fair-share factors of users, for the entire machine.
     partitions : str
         See `partitions.read_partitions`.
+    reserves : bool
+        Whether nodes may be reserved.
     hazards : Hazards, optional
         The failure law of the run, if there is one.
     dialect : Dialect
@@ -90,6 +92,7 @@ class Context(msgspec.Struct, frozen=True):
     placement: Placement
     shares: Shares = msgspec.field(default_factory=Shares)
     partitions: str = ""
+    reserves: bool = False
     hazards: Hazards | None = None
     dialect: Dialect = PAPER
     flexible: bool = False

@@ -53,16 +53,16 @@ class Guarded(Policy):
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Return checked proposals for running attempts."""
-        return self._ask(view, self._policy.react, view, news)
+        return self._ask(view, "react", view, news)
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Return checked proposals for queued attempts."""
-        return self._ask(view, self._policy.plan, view, changes)
+        return self._ask(view, "plan", view, changes)
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the checked planned starts of queued attempts."""
         method = getattr(self._policy, "planned", super().planned)
-        where, answer = self._report(view, method)
+        where, answer = self._report(view, "planned", method)
         if answer is None or (isinstance(answer, PlannedStarts) and answer.describes(view)):
             return answer
         raise _wrong(where, method, answer, "PlannedStarts.of(view, {...}), or None")
@@ -70,42 +70,47 @@ class Guarded(Policy):
     def reasons(self, view: View) -> Mapping[str, str]:
         """Return the checked reasons of queued attempts."""
         method = getattr(self._policy, "reasons", super().reasons)
-        where, answer = self._report(view, method)
+        where, answer = self._report(view, "reasons", method)
         if isinstance(answer, Mapping):
             queued = all(name in view.queue for name in answer)
             if queued and all(isinstance(text, str) for text in answer.values()):
                 return answer
         raise _wrong(where, method, answer, "a dict of texts by id of a queued attempt")
 
-    def _report(self, view: View, method: Callable[..., Any]) -> tuple[str, Any]:
+    def _report(self, view: View, name: str, method: Callable[..., Any]) -> tuple[str, Any]:
         """Call a method. Return its name with the time, for error messages, and its answer."""
-        where = self._where(view, method)
+        where = self._where(view, name)
         try:
             return where, method(view)
         except (Exception, SystemExit) as error:
             raise self._raised(where, method, error) from error
 
-    def _where(self, view: View, method: Callable[..., Any]) -> str:
-        return f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
+    def _where(self, view: View, name: str) -> str:
+        return f"{self._name}.{name} at {to_s(view.now_us):.12g} s"
 
-    def _ask(self, view: View, method: Callable[..., Any], *arguments: Any) -> Iterator[Proposal]:
+    def _ask(self, view: View, name: str, *arguments: Any) -> Iterator[Proposal]:
         """Yield the proposals of a method after checking each of them."""
-        where = self._where(view, method)
+        where, method = self._where(view, name), getattr(self._policy, name)
         answers = self._answers(where, method, *arguments)
         for answer in answers:
             problem = _error_in(answer)
             if problem:
                 raise PolicyError(f"{place_of(method)}: {where}: {problem}")
             if isinstance(answer, PlanByRules):
-                choose = partial(self._choose, where, method, answer.choose)
-                yield msgspec.structs.replace(answer, choose=choose)
+                called = {"choose": answer.choose, "may_start": answer.may_start}
+                guarded = {
+                    name: partial(self._call, where, method, function)
+                    for name, function in called.items()
+                    if function is not None
+                }
+                yield msgspec.structs.replace(answer, **guarded)
             else:
                 yield answer
 
-    def _choose(self, where: str, method: Callable[..., Any], choose: Any, *request: Any) -> Any:
-        """Choose nodes for a request with the placement, while the rules plan."""
+    def _call(self, where: str, method: Callable[..., Any], function: Any, *given: Any) -> Any:
+        """Call a function of the policy, while the rules plan."""
         try:
-            return choose(*request)
+            return function(*given)
         except (Exception, SystemExit) as error:
             raise self._raised(where, method, error) from error
 
@@ -115,6 +120,8 @@ class Guarded(Policy):
             if isinstance(answer, Iterable):
                 yield from answer
                 return
+        except PolicyError:  # a part with its own guard
+            raise
         except (Exception, SystemExit) as error:
             raise self._raised(where, method, error) from error
         raise _wrong(where, method, answer, "a list of proposals, or to yield them")

@@ -8,18 +8,20 @@ Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
 
 from rebat.contract import Changes, Proposal, Reject, Start, View, Wake
+from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.traits import Traits
 from rebat.policies.composition import Planning, Wrapping
+from rebat.policies.own import Rule, UnfitAnswer
 from rebat.policies.shares import Shares
 
 KINDS = ("user", "account", "queue")
@@ -145,6 +147,10 @@ def why_never(kind: str, name: str, limit: Limit, n_nodes: int) -> str:
     return f"requires {needs}, but the limit of {kind} {name} is {limit.nodes}"
 
 
+Starting = dict[tuple[str, str], tuple[int, int]]
+"""The numbers of jobs and of nodes that start now, by kind and name of the group."""
+
+
 class Accounting(Wrapping):
     """A planning that records the usage of users, and hides jobs that limits bar from another one.
 
@@ -161,6 +167,7 @@ class Accounting(Wrapping):
     def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
         super().__init__(planning)
         self._shares, self._limits = shares, read_limits(limits)
+        self._bars = bool(self._limits)
         self._groups: dict[tuple[str, str], Group] = {}
         self._groups_by_owner: dict[tuple[str, ...], list[Group]] = {}
         self._holding: dict[str, tuple[Traits, int]] = {}
@@ -170,12 +177,12 @@ class Accounting(Wrapping):
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
         """Yield the attempts to start now. No start exceeds a limit."""
         self._account(view, changes)
-        if not self._limits:
+        if not self._bars:
             yield from self._planning.plan(view, changes)
             return
         rejected = [*self._enter(view, changes)]
         yield from rejected
-        changes = self._visible(changes, {proposal.attempt_id for proposal in rejected})
+        changes = self._visible(view, changes, {proposal.attempt_id for proposal in rejected})
         yield from self._allowed(view, self._planning.plan(view, changes))
 
     # ---- usage
@@ -228,14 +235,14 @@ class Accounting(Wrapping):
         for job_id in changes.withdrawn:
             self._waiting.pop(job_id, None)
 
-    def _visible(self, changes: Changes, rejected: set[str]) -> Changes:
+    def _visible(self, view: View, changes: Changes, rejected: set[str]) -> Changes:
         """Return the changes for the planning: attempts that limits bar are not in its queue.
 
         If attempts are barred, or no longer, the planning makes its plan again.
         """
         before, self._barred = self._barred, {}
         for job_id, (attempt, traits) in self._waiting.items():
-            if any(group.refuses(attempt.n_nodes) for group in self._groups_of(traits)):
+            if self._why_barred(view, attempt, traits):
                 self._barred[job_id] = attempt
         new = {attempt.id for attempt in (*changes.arrived, *changes.resubmitted)}
         hidden = rejected | {attempt.id for attempt in self._barred.values()}
@@ -263,16 +270,11 @@ class Accounting(Wrapping):
 
         The other plan does not contain the attempts that the limits then bar.
         """
-        exceeded = False
-        starting: dict[tuple[str, str], tuple[int, int]] = {}
+        exceeded, starting = False, Starting()
         for proposal in list(proposals):
             if isinstance(proposal, Start):
                 attempt = view.queue[proposal.attempt_id]
-                n_nodes = attempt.n_nodes
-                for group in self._groups_of(view.job(attempt.job_id).traits):
-                    jobs, nodes = starting.get((group.kind, group.name), (0, 0))
-                    exceeded = exceeded or bool(group.refuses(n_nodes, (jobs, nodes)))
-                    starting[group.kind, group.name] = jobs + 1, nodes + n_nodes
+                exceeded = exceeded or self._exceeds(view, attempt, starting)
                 if exceeded:
                     continue
             elif isinstance(proposal, Reject):
@@ -281,14 +283,107 @@ class Accounting(Wrapping):
         if exceeded:
             yield Wake(view.now_us, "limit")
 
+    def _why_barred(self, view: View, attempt: Attempt, traits: Traits) -> str:
+        """Return why a queued attempt cannot start now, or an empty text."""
+        reasons = (group.refuses(attempt.n_nodes) for group in self._groups_of(traits))
+        return next(filter(None, reasons), "")
+
+    def _exceeds(self, view: View, attempt: Attempt, starting: Starting) -> bool:
+        """Return whether a start exceeds a limit, and count it among those that start now."""
+        exceeded, n_nodes = False, attempt.n_nodes
+        for group in self._groups_of(view.job(attempt.job_id).traits):
+            jobs, nodes = starting.get((group.kind, group.name), (0, 0))
+            exceeded = exceeded or bool(group.refuses(n_nodes, (jobs, nodes)))
+            starting[group.kind, group.name] = jobs + 1, nodes + n_nodes
+        return exceeded
+
     # ---- the record of plans
 
     def reasons(self, view: View) -> Mapping[str, str]:
         """Return the reasons of the planning, and the limits that bar attempts."""
         reasons = dict(super().reasons(view))
         for job_id, attempt in self._barred.items():
-            groups = self._groups_of(view.job(job_id).traits)
-            reason = next(filter(None, (group.refuses(attempt.n_nodes) for group in groups)), "")
-            if attempt.id in view.queue and reason:
-                reasons[attempt.id] = EXCEEDS + reason
+            if attempt.id in view.queue:
+                reason = self._why_barred(view, attempt, view.job(job_id).traits)
+                reasons |= {attempt.id: EXCEEDS + reason} if reason else {}
         return reasons
+
+
+class OwnLimit(msgspec.Struct, frozen=True):
+    """A user-defined limit: a function of a queued attempt, of running attempts, and of the view.
+
+    The running attempts include nodes held for jobs, and the attempts that the present plan starts
+    earlier. The function returns whether the attempt may start now. Instead of False, it can return
+    the time in microseconds of another call. Every plan calls the function in any case.
+    """
+
+    rule: Rule
+
+    def __call__(self, attempt: Attempt, running: Sequence[Attempt], view: View) -> bool | int:
+        """Return the result of the function."""
+        answer: bool | int = self.rule(attempt, running, view)
+        later = isinstance(answer, int) and answer > view.now_us
+        if not (isinstance(answer, bool) or later):
+            raise UnfitAnswer(self.rule, answer, "True, False, or a later time in microseconds")
+        return answer
+
+
+class OwnLimits(Accounting):
+    """A planning that hides jobs that a user-defined limit bars.
+
+    Parameters
+    ----------
+    planning, shares
+        See `Accounting`.
+    rule : OwnLimit
+    """
+
+    def __init__(self, planning: Planning, shares: Shares, rule: OwnLimit) -> None:
+        super().__init__(planning, shares)
+        self._rule, self._bars = rule, True
+        self._running: tuple[Attempt, ...] = ()
+        self._again_us: set[int] = set()
+        self._requested_us: set[int] = set()
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+        """Yield the attempts to start now, and request plans at the times that the limit states."""
+        self._note_running(view)
+        self._again_us.clear()
+        self._requested_us = {at_us for at_us in self._requested_us if at_us > view.now_us}
+        yield from super().plan(view, changes)
+        for at_us in sorted(self._again_us - self._requested_us):
+            self._requested_us.add(at_us)
+            yield Wake(at_us, "limit")
+
+    def _allowed(self, view: View, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+        for proposal in super()._allowed(view, proposals):
+            if isinstance(proposal, PlanByRules):
+                may_start = partial(self._may_start, view)
+                yield msgspec.structs.replace(proposal, may_start=may_start)
+            else:
+                yield proposal
+
+    def _may_start(self, view: View, attempt_id: str) -> bool:
+        return not self._exceeds(view, view.queue[attempt_id], {})
+
+    def _note_running(self, view: View) -> None:
+        held = [waiting.held for waiting in view.waiting.values() if waiting.held]
+        self._running = tuple(run.attempt for run in (*view.running.values(), *held))
+
+    def _why_barred(self, view: View, attempt: Attempt, traits: Traits) -> str:
+        answer = self._rule(attempt, self._running, view)
+        if answer is True:
+            return ""
+        if answer is not False:
+            self._again_us.add(answer)
+        return str(getattr(self._rule.rule, "__name__", "limits"))
+
+    def _exceeds(self, view: View, attempt: Attempt, starting: Starting) -> bool:
+        exceeded = bool(self._why_barred(view, attempt, attempt.traits))
+        self._running += (attempt,)
+        return exceeded
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """See `Accounting.reasons`."""
+        self._note_running(view)
+        return super().reasons(view)

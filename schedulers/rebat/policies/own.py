@@ -134,6 +134,15 @@ def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
         raise error.at(where) from None
 
 
+def created(kind: Any, file: str | None) -> Any:
+    """Create an object of a user-defined class by calling the class without arguments."""
+    try:
+        return kind()
+    except (Exception, SystemExit) as error:
+        problem = f"class {kind.__name__} cannot be created: {type(error).__name__}: {error}"
+        raise InputError(problem, file, "a class without required arguments") from error
+
+
 class UnfitAnswer(TypeError):
     """Error for an invalid value from a rule. ``place`` is the file and line of the rule."""
 

@@ -13,7 +13,16 @@ from rebat.core.errors import InputError, short
 from rebat.core.options import SessionOptions
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
-from rebat.policies.own import OwnCode, file_of, load, load_module, name_of, placed, source_of
+from rebat.policies.own import (
+    OwnCode,
+    created,
+    file_of,
+    load,
+    load_module,
+    name_of,
+    placed,
+    source_of,
+)
 from rebat.policies.reactions.operations import Operations
 
 
@@ -48,13 +57,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
     def make(self) -> Policy:
         """Create the policy by calling the class without arguments. Its proposals are checked."""
-        try:
-            policy = self.kind()
-        except (Exception, SystemExit) as error:
-            name = self.kind.__name__
-            error_text = f"class {name} cannot be created: {type(error).__name__}: {error}"
-            where = file_of(self.place) or None
-            raise InputError(error_text, where, "a class without required arguments") from error
+        policy = created(self.kind, file_of(self.place) or None)
         file = file_of(self.place) or _defined_in(self.kind)
         guarded = Guarded(policy, self.kind.__name__, [file])
         return Scheduler(guarded, [guarded], [Operations()]) if self.orders else guarded

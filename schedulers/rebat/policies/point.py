@@ -23,7 +23,7 @@ from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Planning, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.guard import Guarded
-from rebat.policies.limits import Accounting, read_limits
+from rebat.policies.limits import Accounting, OwnLimit, OwnLimits, read_limits
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
 from rebat.policies.parted import InEach, Parted, Parts, check_shared
 from rebat.policies.partitions import (
@@ -275,8 +275,9 @@ class CommonOptions(Options, frozen=True):
             "Maximum numbers of running jobs, and of nodes on which they run, for each user, "
             "account or queue: KIND[=NAME]:jobs=N:nodes=N, joined by +. Example: "
             "user:jobs=4+user=ann:jobs=8+account=phys:nodes=64. account=NAME:child=NAME joins "
-            "accounts, and user=NAME:account=NAME is for one account. A job that would exceed a "
-            "limit waits without a reservation.",
+            "accounts, and user=NAME:account=NAME is for one account. Or FILE.py:FUNCTION. A job "
+            "that would exceed a limit waits without a reservation.",
+            custom=OwnLimit,
         ),
     ] = ""
 
@@ -413,14 +414,20 @@ class Point(msgspec.Struct, frozen=True):
         return recovery if recovery.stages else None
 
     @property
-    def own_places(self) -> dict[str, str]:
-        """File and function of each user-defined rule, by option."""
-        return {name: value for name, value in self.values.items() if is_own(value)}
+    def own_rules(self) -> dict[str, str]:
+        """File and function of each user-defined rule other than reactions, by option."""
+        values = self.values.items()
+        return {name: value for name, value in values if is_own(value) and name != "react"}
 
     @property
-    def own_sources(self) -> dict[str, OwnCode]:
-        """File name, function and hash of each user-defined rule, by option."""
-        return {name: source_of(place) for name, place in self.own_places.items()}
+    def own_reactions(self) -> list[str]:
+        """File and name of each user-defined reaction."""
+        return [part.name for part in self.reactions if is_own(part.name)]
+
+    @property
+    def own_sources(self) -> list[OwnCode]:
+        """File name, name and hash of all user-defined code."""
+        return [*map(source_of, (*self.own_rules.values(), *self.own_reactions))]
 
     def check(self) -> None:
         """Raise InputError if the parts, or the options of a part, cannot be combined."""
@@ -509,6 +516,11 @@ class Point(msgspec.Struct, frozen=True):
         )
 
     @property
+    def limits(self) -> str:
+        """The limits, or an empty text if they are user-defined."""
+        return "" if is_own(self.common.limits) else self.common.limits
+
+    @property
     def orders(self) -> dict[str, str]:
         """The queue orders by the names that partitions have. An empty name: the scheduler's."""
         rows = read_partitions(self.partitions)
@@ -541,7 +553,9 @@ class Point(msgspec.Struct, frozen=True):
             planning = self.planning.make(context)
         if self.parted and not self.plans_by_rules:
             planning = Parted(parts, self.planning.make)
-        if not self.plans_by_rules and (common.limits or self.accounts_usage):
+        if is_own(common.limits):
+            planning = OwnLimits(planning, shares, common.rule("limits"))
+        elif not self.plans_by_rules and (common.limits or self.accounts_usage):
             planning = Accounting(planning, shares, common.limits)
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")
@@ -552,7 +566,7 @@ class Point(msgspec.Struct, frozen=True):
         returning = [made.returning for made in reactions if isinstance(made, Exclusion)]
         duties = [*self.duties(announced), *returning]
         policy = Scheduler(planning, reactions, duties)
-        own = self.own_places.values()
+        own = self.own_rules.values()  # a reaction has its own guard
         if not own:
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
@@ -578,6 +592,7 @@ class Point(msgspec.Struct, frozen=True):
             placement=self.placement.make(hazards, common.seed),
             shares=shares,
             partitions=self.partitions if self.parted else "",
+            reserves=bool(common.reservations),
             hazards=hazards,
             dialect=self.dialect,
             flexible=rule is not None,

@@ -23,7 +23,7 @@ from rebat.models.formula import MULTIFACTOR, NAMED
 from rebat.models.power import NodePower, read_power
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.policies.choosing import OPTIONS, changed, point
-from rebat.policies.own import OwnCode, is_own
+from rebat.policies.own import OwnCode, is_own, source_of
 from rebat.policies.own_policy import OwnPolicy, own_policy, without_class
 from rebat.policies.partitions import Partition, partitions_on
 from rebat.policies.placement.cores import ClusterOptions
@@ -279,7 +279,7 @@ class Preset(msgspec.Struct, frozen=True):
     @property
     def sources(self) -> tuple[OwnCode, ...]:
         """Names and hashes of the files with user-defined rules, to record with the results."""
-        return tuple(self.point.own_sources.values())
+        return tuple(self.point.own_sources)
 
 
 LATER = {
@@ -313,10 +313,15 @@ def identity(chosen: Preset | OwnPolicy) -> Any:
     options = {name: value for name, value in options.items() if LATER.get(name) != value}
     if is_file(str(options.get("foresight", ""))):
         options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
-    own = chosen.point.own_sources
+    own: dict[str, Any] = {
+        name: _content(source_of(place)) for name, place in chosen.point.own_rules.items()
+    }
+    if chosen.point.own_reactions:
+        names = [part.name for part in chosen.point.reactions]
+        own["react"] = [_content(source_of(name)) if is_own(name) else name for name in names]
     if options["planning"] == "list" and ("placement" in own or options["placement"] == "cluster"):
         options["compression"] = "in place"  # earlier versions chose other nodes
-    return options | {name: _content(source) for name, source in own.items()}
+    return options | own
 
 
 def _content(source: OwnCode) -> dict[str, str]:

@@ -8,6 +8,7 @@ choices or the range.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
@@ -18,7 +19,7 @@ from msgspec import Meta
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import Dialect
 from rebat.models.migration import read_cost
-from rebat.policies.own import is_own, own_rule
+from rebat.policies.own import MARK, is_own, own_rule
 
 
 def choice(
@@ -42,19 +43,32 @@ def number(least: float, most: float, unit: str, description: str) -> Meta:
     return Meta(ge=least, le=most, description=description, extra={"unit": unit})
 
 
-def text(check: Callable[[Any], Any], description: str, names: Iterable[str] = ()) -> Meta:
+def text(
+    check: Callable[[Any], Any],
+    description: str,
+    names: Iterable[str] = (),
+    custom: Callable[[Any], Any] | None = None,
+) -> Meta:
     """Describe an option whose text has its own syntax.
 
     ``check`` raises InputError for an invalid text.
 
-    ``names`` are the fixed words that the option accepts, for shell completion.
+    ``names`` are the fixed words that the option accepts, for shell completion. ``custom``: see
+    `choice`.
     """
-    return Meta(description=description, extra={"check": check, "names": names})
+    extra = {"check": check, "names": names, "custom": custom}
+    return Meta(description=description, extra=extra)
 
 
-def several(names: Iterable[str], description: str) -> Meta:
-    """Describe an option whose value is one or more keys of a table, joined by +."""
-    return Meta(description=description, extra={"choices": names, "several": True})
+def several(
+    names: Iterable[str], description: str, custom: Callable[[Any], Any] | None = None
+) -> Meta:
+    """Describe an option whose value is one or more keys of a table, joined by +.
+
+    ``custom``: see `choice`.
+    """
+    extra = {"choices": names, "several": True, "custom": custom}
+    return Meta(description=description, extra=extra)
 
 
 def price(option: str, cost: str | float) -> None:
@@ -66,12 +80,16 @@ def price(option: str, cost: str | float) -> None:
 
 
 def parts(text: str) -> list[str]:
-    """Split a text at its + signs.
+    """Split a text at its + signs, except within the path of a FILE.py:NAME.
 
-    >>> parts("replacement+stealing")
-    ['replacement', 'stealing']
+    >>> parts("replacement+stealing"), parts("stealing+/c++/mine.py:React")
+    (['replacement', 'stealing'], ['stealing', '/c++/mine.py:React'])
     """
-    return [part for part in text.split("+") if part]
+    return _PART.findall(text)
+
+
+_PART = re.compile(rf"[\w-]+(?=\+|$)|[^+].*?{re.escape(MARK)}[^+]+|[^+]+")
+"""A name, a user-defined rule, or another text without a + sign."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,35 +160,38 @@ class OptionField(msgspec.Struct, frozen=True):
         except msgspec.ValidationError as error:
             raise InputError(f"policy options: {error} - at `$.{self.name}`") from None
         if "check" in self.extra:
-            self.extra["check"](value)
+            custom = self.extra["custom"]
+            own = custom and is_own(value)
+            _ = own_rule(self.name, value, custom) if own else self.extra["check"](value)
         elif self.extra.get("several"):
-            _check_parts(self.name, value, self.extra["choices"])
+            self._check_parts(value)
         elif "choices" in self.extra:
-            self._check_choice(value)
+            self._check_name(value)
         elif self.meta.ge is not None and not self.meta.ge <= value <= self.meta.le:
             expected = f"{self.extra['unit']}, {self.meta.ge:g} to {self.meta.le:g}"
             raise InputError(f"{self.name} is {value!r}", expected=expected)
         return value
 
-    def _check_choice(self, value: str) -> None:
-        if self.extra["custom"] and is_own(value):
-            own_rule(self.name, value, self.extra["custom"])
-        elif value not in self.extra["choices"]:
-            if self.extra["other"] is None:
-                raise unknown_name(self.name, value, self.extra["choices"])
-            self.extra["other"](value)
+    def _check_name(self, name: str) -> None:
+        """Raise InputError if a text is neither a choice nor user-defined code."""
+        choices, custom = self.extra["choices"], self.extra["custom"]
+        if custom and is_own(name):
+            own_rule(self.name, name, custom)
+        elif name not in choices:
+            if other := self.extra.get("other"):
+                other(name)
+                return
+            raise unknown_name(self.name, name, [*choices, "FILE.py:NAME"] if custom else choices)
 
-
-def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
-    """Raise InputError for unknown or duplicate parts, and for 'requeue' with other parts."""
-    names = parts(text)
-    for name in names:
-        if name not in choices:
-            raise unknown_name(option, name, choices)
-    alone = "requeue" in names and len(names) > 1
-    if len(set(names)) < len(names) or alone or (option == "react" and not names):
-        expected = "choices joined by +, without duplicates; requeue cannot be combined"
-        raise InputError(f"{option} is {text!r}", expected=expected)
+    def _check_parts(self, text: str) -> None:
+        """Raise InputError for unknown or duplicate parts, and for 'requeue' with other parts."""
+        names = parts(text)
+        for name in names:
+            self._check_name(name)
+        alone = "requeue" in names and len(names) > 1
+        if len(set(names)) < len(names) or alone or (self.name == "react" and not names):
+            expected = "choices joined by +, without duplicates; requeue cannot be combined"
+            raise InputError(f"{self.name} is {text!r}", expected=expected)
 
 
 @lru_cache

@@ -101,10 +101,10 @@ def serve(
                 pool.find_free(state.owner, state.down, room.usable)
                 k = choose(state, room, cells, recorder, a, now, state.nodes[first:])
         if k >= 0:
-            if n.limited and exceeds(state, a):  # another plan follows
-                n.is_exceeded = state.parts[p].withdrawn = 1
-                return n_due
             if n.accounted:
+                if exceeds(state, recorder, a):  # another plan follows (see `charge_due`)
+                    n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
+                    return n_due
                 charge(state, a, size[at], now)
             start_on(state, a, p, first, k, size[at], now)
             room.positions[n_due] = at

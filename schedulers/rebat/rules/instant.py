@@ -117,7 +117,7 @@ def steal(state: Any, extended: Any, n_hit: int, now: int) -> None:
         if hit[i].cancelled >= 0 or (timing != codes.NOW and survivors == 0):
             continue
         n_more = wanted - survivors
-        if parameters.victim == codes.FITS and timing == codes.NOW:
+        if parameters.fitting and timing == codes.NOW:
             n_more -= n_free
         b = victim_of(state, n_spared, now, n_more, q)
         if b < 0 or not accepts(state, now, a, b, timing):

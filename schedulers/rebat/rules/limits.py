@@ -71,7 +71,14 @@ def is_barred(state: Any, a: int) -> bool:
 
 
 @rule
-def exceeds(state: Any, a: int) -> bool:
-    """Return whether an attempt would exceed a limit if it started now."""
-    job = state.jobs[state.attempts[a].job]
-    return bool(job.size > allowed_to(state, job.client))
+def exceeds(state: Any, recorder: Any, a: int) -> bool:
+    """Return whether an attempt would exceed a limit if it started now.
+
+    A recorder (see `rebat.drive.plans`) knows the limits that are functions in a file.
+    """
+    job, may_start = state.jobs[state.attempts[a].job], True
+    if recorder is not None:
+        may_start = recorder.may_start(state, a)
+    if not may_start:
+        return True
+    return bool(state.n.limited and job.size > allowed_to(state, job.client))

@@ -433,7 +433,7 @@ def plan(
     elif n_queue and not part.indexed:
         n_due = counts.due(start, n_queue, now, room.positions)
     if parameters.accounted and not fifo:
-        n_due = charge_due(state, p, queue, visible, room.positions, n_due, now)
+        n_due = charge_due(state, recorder, p, queue, visible, room.positions, n_due, now)
     for i in range(0 if fifo else n_due):
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[visible[3, at] if limited else at], size[at]
@@ -461,7 +461,7 @@ def plan(
             cell_plan.hold(cells, p, a, first, k, nodes, until)
         if table is None:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
-    if table is not None and (n.is_exceeded or in_cells):  # it did not plan what has started
+    if table is not None and (part.withdrawn or in_cells):  # it did not plan what has started
         named.clear(table)
         for i in range(n_due):
             at = room.positions[i]

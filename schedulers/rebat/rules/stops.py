@@ -14,6 +14,7 @@ from rebat.kernels.jit import inlined_rule, rule
 from rebat.models.interruptions import interrupted, written
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.rules.queue import text_first
+from rebat.rules.steals import Candidate, Steal, is_accepted, tie_key, victim_key
 from rebat.state import codes
 
 MOMENT_US, MOMENT_S = 100_000, 0.1
@@ -133,32 +134,35 @@ def lost_nodes(state: Any, a: int) -> Any:
     return pool.n_down(state.down, state.down_in, state.nodes[first : first + k])
 
 
+@inlined_rule
+def candidate_of(state: Any, now: int, a: int) -> Any:
+    """Return what victim rules read of a running attempt."""
+    attempts, lost = state.attempts, 0
+    if state.n.counts_lost:
+        saved = attempts[a].recovery + remaining(state, a, now, codes.NOW)[0]
+        lost = max(0, now - attempts[a].start - saved)
+    size, left = state.jobs[attempts[a].job].size, planned_end(attempts, a) - now
+    return Candidate(size, attempts[a].start, release_of(state, a), lost, left)
+
+
 @rule
 def goes_first(state: Any, now: int, a: int, b: int) -> Any:
     """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
-    parameters, jobs = state.n, state.jobs
-    attempts, rule = state.attempts, parameters.victim
-    i, j = attempts[a].job, attempts[b].job
-    release = release_of(state, a)
-    other_release = release_of(state, b)
-    if rule == codes.LATEST_RELEASE and release != other_release:
-        return release > other_release
-    if rule == codes.LEAST_LOST_WORK:
-        ran, other_ran = now - attempts[a].start, now - attempts[b].start
-        saved = attempts[a].recovery + remaining(state, a, now, codes.NOW)[0]
-        other_saved = attempts[b].recovery + remaining(state, b, now, codes.NOW)[0]
-        lost = max(0, ran - saved) * jobs[i].size
-        other_lost = max(0, other_ran - other_saved) * jobs[j].size
-        if lost != other_lost:
-            return lost < other_lost
-    if jobs[i].size != jobs[j].size:
-        return jobs[i].size < jobs[j].size
-    if parameters.tie == codes.BY_START and attempts[a].start != attempts[b].start:
-        return attempts[a].start > attempts[b].start
-    if release != other_release:
-        return release > other_release
-    if parameters.tie == codes.BY_TEXT:
+    parameters, jobs, attempts = state.n, state.jobs, state.attempts
+    candidate, other = candidate_of(state, now, a), candidate_of(state, now, b)
+    key, other_key = victim_key(parameters.victim, candidate), victim_key(parameters.victim, other)
+    if key != other_key:
+        return key < other_key
+    if candidate.n_nodes != other.n_nodes:
+        return candidate.n_nodes < other.n_nodes
+    key, other_key = tie_key(parameters.tie, candidate), tie_key(parameters.tie, other)
+    if key != other_key:
+        return key < other_key
+    if candidate.release_us != other.release_us:
+        return candidate.release_us > other.release_us
+    if parameters.tie_by_text:
         return text_first(attempts, jobs, a, b)
+    i, j = attempts[a].job, attempts[b].job
     return i > j if parameters.release == codes.OF_JOB else a > b
 
 
@@ -174,7 +178,7 @@ def victim_of(state: Any, n_spared: int, now: int, n_more: int, q: int) -> Any:
         a = state.lists[k].running
         if jobs[attempts[a].job].partition != q:
             continue
-        if parameters.victim == codes.FITS and jobs[attempts[a].job].size < n_more:
+        if parameters.fitting and jobs[attempts[a].job].size < n_more:
             continue
         spared = parameters.chosen_once and attempts[a].thief > 0
         for i in range(n_spared):
@@ -193,34 +197,30 @@ def accepts(state: Any, now: int, failed: int, victim: int, timing: int) -> Any:
     parameters, jobs = state.n, state.jobs
     attempts = state.attempts
     i, j = attempts[victim].job, attempts[failed].job
-    release = release_of(state, victim)
-    failed_release = release_of(state, failed)
-    if parameters.criterion == codes.FEWER_NODES:
-        return jobs[i].size < jobs[j].size
-    if parameters.criterion == codes.LATER_RELEASE:
-        return release > failed_release
     next_end = next_end_besides = FOREVER_US
-    for k in range(state.n.n_running):
-        a = state.lists[k].running
-        if a != failed and jobs[attempts[a].job].partition == jobs[j].partition:
-            end = planned_end(attempts, a)
-            next_end = min(next_end, end)
-            if a != victim:
-                next_end_besides = min(next_end_besides, end)
-    without_steal = planned_end(attempts, victim)
-    if parameters.program_k3:
-        for k in range(state.n.n_waits):
-            h = waits[k].hold
-            if h >= 0 and jobs[attempts[h].job].partition == jobs[j].partition:
-                end = planned_end(attempts, h)
-                next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
-        without_steal -= attempts[victim].recovery
-    useful, _, recovery, _ = remaining(state, failed, now, codes.NOW)
-    failed_left = attempts[failed].wall - less_by(attempts, failed, useful, recovery)
-    useful, _, recovery, wait = remaining(state, victim, now, timing)
-    victim_left = attempts[victim].wall - less_by(attempts, victim, useful, recovery)
-    failed_end, stolen_end = next_end + failed_left, now + wait + failed_left
-    victim_end = min(next_end_besides, stolen_end) + victim_left
-    with_steal = max(stolen_end - failed_release, victim_end - release)
-    without = max(failed_end - failed_release, without_steal - release)
-    return with_steal < without
+    wait = victim_end = failed_left = victim_left = 0
+    if parameters.judges_flows:
+        for k in range(state.n.n_running):
+            a = state.lists[k].running
+            if a != failed and jobs[attempts[a].job].partition == jobs[j].partition:
+                end = planned_end(attempts, a)
+                next_end = min(next_end, end)
+                if a != victim:
+                    next_end_besides = min(next_end_besides, end)
+        victim_end = planned_end(attempts, victim)
+        if parameters.program_k3:
+            for k in range(state.n.n_waits):
+                h = waits[k].hold
+                if h >= 0 and jobs[attempts[h].job].partition == jobs[j].partition:
+                    end = planned_end(attempts, h)
+                    next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
+            victim_end -= attempts[victim].recovery
+        useful, _, recovery, _ = remaining(state, failed, now, codes.NOW)
+        failed_left = attempts[failed].wall - less_by(attempts, failed, useful, recovery)
+        useful, _, recovery, wait = remaining(state, victim, now, timing)
+        victim_left = attempts[victim].wall - less_by(attempts, victim, useful, recovery)
+    steal = Steal(
+        jobs[j].size, jobs[i].size, release_of(state, failed), release_of(state, victim),
+        now + wait, failed_left, victim_left, victim_end, next_end, next_end_besides,
+    )  # fmt: skip
+    return is_accepted(parameters.criterion, steal)

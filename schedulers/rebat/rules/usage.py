@@ -60,17 +60,19 @@ def account(state: Any, room: Any, now: int) -> None:
 
 @rule
 def charge_due(
-    state: Any, p: int, queue: Any, visible: Any, positions: Any, n_due: int, now: int
-) -> int:
+    state: Any, recorder: Any, p: int, queue: Any, visible: Any, positions: Any, n_due: int,
+    now: int,
+) -> int:  # fmt: skip
     """Charge the first of the due attempts that may start, and return their number.
 
-    If limits do not allow all of them, another plan follows.
+    If limits do not allow all of them, another plan follows: now, or after a wake if the limits
+    are functions in a file.
     """
     n = state.n
     for i in range(n_due):
         a = queue[visible[3, positions[i]] if n.limited else positions[i]]
-        if n.limited and (n.is_exceeded or exceeds(state, a)):
-            n.is_exceeded = state.parts[p].withdrawn = 1
+        if n.is_exceeded or exceeds(state, recorder, a):
+            n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
             return i
         charge(state, a, state.jobs[state.attempts[a].job].size, now)
     return n_due

@@ -42,20 +42,11 @@ ORDERS = {
 }
 """The queue orders by name."""
 
-FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
-"""Victim rules."""
-
-FEWER_NODES, LATER_RELEASE, SMALLER_FLOW = range(3)
-"""Criteria of steals."""
-
 LOWEST, BEST_CORES, FIRST_CORES, ASKED = range(4)
 """Choosers of nodes under fifo: the lowest, cores on few nodes, or a Python function."""
 
 OF_JOB, OF_ATTEMPT = range(2)
 """Releases: that of the job, or that of the attempt."""
-
-BY_RELEASE, BY_START, BY_TEXT = range(3)
-"""Ties between victims."""
 
 OF_WALLTIME, OF_RECENT, ACTUAL, PART_OF_WALLTIME = range(4)
 """Predictions of run times."""

@@ -19,6 +19,7 @@ from rebat.core.attempts import (
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Schema, Table, fields
+from rebat.core.traits import USUAL
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 
@@ -101,7 +102,9 @@ def _records(columns: Mapping[str, Sequence[Any]]) -> Iterator[AttemptRecord]:
     ]
     stages = [stages or {} for stages in columns["stages"]]
     named = {**columns, "job_id": job_ids, "id": ids, "stages": stages}
-    attempts = map(Attempt, *(named[name] for name in Attempt.__struct_fields__))
+    # the traits of a job are in the workload
+    of_attempts = (name for name in Attempt.__struct_fields__ if name != "traits")
+    attempts = map(Attempt, *(named[name] for name in of_attempts))
     named |= {"attempt": list(attempts), "imaged": list(map(bool, columns["imaged"]))}
     return map(AttemptRecord, *(named[name] for name in AttemptRecord.__struct_fields__))
 
@@ -234,6 +237,8 @@ class Ledger(msgspec.Struct):
         If it was interrupted, ``remaining`` is its remaining work.
         """
         place = len(self.attempts)
+        if record.attempt.traits is not USUAL:  # the table of attempts has no traits
+            record.attempt = msgspec.structs.replace(record.attempt, traits=USUAL)
         self.attempts.append(record)
         if remaining is None or record.cause not in INTERRUPTED:
             return

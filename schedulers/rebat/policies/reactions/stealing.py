@@ -8,8 +8,8 @@ loses a node before that, the session cancels the stop (section 7.2.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -21,7 +21,6 @@ from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.reactions.victims import (
     CRITERIA,
-    FITTING,
     RELEASES,
     TIES,
     TIMINGS,
@@ -31,7 +30,6 @@ from rebat.policies.reactions.victims import (
     OwnCriterion,
     OwnVictim,
     Steal,
-    VictimKey,
     earliest_end,
 )
 from rebat.policies.variants import Difference, choice, text
@@ -46,11 +44,12 @@ class NodeStealing:
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
         dialect = self._dialect = context.dialect
-        self._key: VictimKey = options.rule("victim")
+        rule: Any = options.rule("victim")
+        self._key: Callable[[Candidate], tuple[Any, ...]] = rule
         self._criterion: Criterion = options.rule("criterion")
         self._timing = TIMINGS[options.timing]
         self._release, self._tie = RELEASES[dialect.release], TIES[dialect.tie]
-        self._fitting = options.victim in FITTING
+        self._fitting = rule.fits
         self._with_free = self._fitting and self._timing == When.NOW
         self._choose, self._least = context.placement.choose, context.rule.least
         self._once: set[str] | None = set() if dialect.chosen == "once" else None

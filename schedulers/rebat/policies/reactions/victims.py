@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Victims, timings and criteria of node stealing: section 7.1 of the node-stealing paper.
+"""Victims, timings and criteria of node stealing, for policies that are asked.
 
-A victim rule returns a key for each candidate. The candidate with the smallest key is the victim. A
-criterion accepts or rejects the steal. A timing sets when the victim is interrupted and how much
-work it keeps. To add a rule, write a function and add it to a table.
+`rebat.rules.steals` contains the rules. Those of a file receive the same fields and, in addition,
+the attempts. A timing sets when the victim is interrupted and how much work it keeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -18,6 +18,10 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.units import FOREVER_US
 from rebat.policies.own import Rule, UnfitAnswer, numbers
 from rebat.policies.queue_order import program_id
+from rebat.rules import steals
+from rebat.rules.steals import CRITERIA, VICTIMS
+
+__all__ = ["CRITERIA", "RELEASES", "TIES", "TIMINGS", "VICTIMS", "Candidate", "Steal"]
 
 ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
@@ -57,45 +61,34 @@ class Candidate(msgspec.Struct, frozen=True):
     left_us: int
     """Time until the end of its walltime, in microseconds."""
 
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes of the attempt."""
+        return self.running.n_nodes
+
+    @property
+    def start_us(self) -> int:
+        """When the attempt started, in microseconds."""
+        return self.running.start_us
+
+    @property
+    def release_us(self) -> int:
+        """Release time in microseconds."""
+        return self.release[0]
+
 
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
 """Function of a running attempt and its release that returns `Candidate.tie`."""
 
-TIES: dict[str, TieOf] = {
-    "order": lambda running, release: (-release[0], -release[1]),
-    "id": lambda running, release: (-release[0], program_id(running.attempt)),
-    "run-time": lambda running, release: (-running.start_us, -release[0], -release[1]),
-}
-"""Tie-breakers between victims of equal size.
 
-order: latest release (section 4.2), then the last in the order of releases. id: latest release,
-then job ids as text (as in the program). run-time: shortest time since the start (section 1), then
-as order.
-"""
-
-VictimKey = Callable[[Candidate], tuple[Any, ...]]
+def _tie(rule: steals.Tie, running: Running, release: tuple[int, int]) -> tuple[Any, ...]:
+    """Return the key of a tie rule."""
+    last = program_id(running.attempt) if rule.by_text else -release[1]
+    return (rule.key(running), -release[0], last)
 
 
-def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
-    """V1: fewest nodes.
-
-    The option ``tie`` orders candidates of equal size (default: latest release).
-    """
-    return (candidate.running.attempt.n_nodes, *candidate.tie)
-
-
-def latest_release(candidate: Candidate) -> tuple[Any, ...]:
-    """V2: latest release. Of candidates with equal releases, the one with the fewest nodes."""
-    return (-candidate.release[0], *fewest_nodes(candidate))
-
-
-def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Least node time lost since the last checkpoint (not in the paper).
-
-    Ties are broken as in V1.
-    """
-    lost = candidate.lost_us * candidate.running.attempt.n_nodes
-    return (lost, *fewest_nodes(candidate))
+TIES: dict[str, TieOf] = {name: partial(_tie, rule) for name, rule in steals.TIES.items()}
+"""Tie-breakers between victims of equal size (`rebat.rules.steals`)."""
 
 
 class OwnVictim(msgspec.Struct, frozen=True):
@@ -105,24 +98,11 @@ class OwnVictim(msgspec.Struct, frozen=True):
     """
 
     rule: Rule
+    fits: ClassVar[bool] = False
 
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
         """Return the values of the user's function, then the release time, which breaks ties."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
-
-
-VICTIMS: dict[str, VictimKey] = {
-    "fewest-nodes": fewest_nodes,
-    "latest-release": latest_release,
-    "least-lost-work": least_lost_work,
-    "fits": fewest_nodes,
-}
-
-FITTING = frozenset({"fits"})
-"""Victim rules that skip candidates whose nodes do not help (not in the paper).
-
-The failed job must fit on the candidate's nodes, its own surviving nodes and the free nodes. On a
-torus, the nodes of most candidates do not complete a box."""
 
 
 class Steal(msgspec.Struct, frozen=True):
@@ -145,36 +125,18 @@ class Steal(msgspec.Struct, frozen=True):
     next_end_besides_us: int
     """Earliest planned end of the running attempts other than the failed job and the victim."""
 
+    @property
+    def failed_nodes(self) -> int:
+        """Number of nodes of the failed job."""
+        return self.failed.n_nodes
+
+    @property
+    def victim_nodes(self) -> int:
+        """Number of nodes of the victim."""
+        return self.victim.n_nodes
+
 
 Criterion = Callable[[Steal], bool]
-
-
-def strictly_smaller(steal: Steal) -> bool:
-    """K1: the victim uses strictly fewer nodes than the failed job."""
-    return steal.victim.attempt.n_nodes < steal.failed.attempt.n_nodes
-
-
-def released_later(steal: Steal) -> bool:
-    """K2: the victim was released strictly later than the failed job."""
-    return steal.victim_release_us > steal.failed_release_us
-
-
-def smaller_maximum_flow(steal: Steal) -> bool:
-    """K3: the steal strictly reduces the longer of the two jobs' flows, computed from walltimes.
-
-    Without the steal, the failed job waits for the earliest planned end of another attempt. With
-    the steal, the victim waits for the earlier of this end and the end of the failed job.
-    """
-    failed_end = steal.next_end_us + steal.failed_left_us
-    stolen_failed_end = steal.kill_us + steal.failed_left_us
-    stolen_victim_end = min(steal.next_end_besides_us, stolen_failed_end) + steal.victim_left_us
-
-    def larger_flow(failed_us: int, victim_us: int) -> int:
-        return max(failed_us - steal.failed_release_us, victim_us - steal.victim_release_us)
-
-    return larger_flow(stolen_failed_end, stolen_victim_end) < larger_flow(
-        failed_end, steal.victim_end_us
-    )
 
 
 class OwnCriterion(msgspec.Struct, frozen=True):
@@ -189,12 +151,6 @@ class OwnCriterion(msgspec.Struct, frozen=True):
             raise UnfitAnswer(self.rule, answer, "True or False")
         return answer
 
-
-CRITERIA: dict[str, Criterion] = {
-    "fewer-nodes": strictly_smaller,
-    "later-release": released_later,
-    "smaller-flow": smaller_maximum_flow,
-}
 
 TIMINGS: dict[str, When] = {
     "now": When.NOW,
