@@ -12,6 +12,7 @@ from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
+from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.state import codes
 
@@ -57,6 +58,8 @@ def why_not_policy(point: Point) -> str:
     formula = common.formula
     has_keys = formula is None and common.order not in codes.ORDERS
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
+    replaces = [part for part in point.reactions if isinstance(part, ReplacementOptions)]
+    others = len(point.reactions) > max(len(steals), len(replaces))
     parted = point.parted and (
         "planning=fifo" if isinstance(planning, FifoOptions)
         else "placement=named" if isinstance(placement, NamedOptions) else ""
@@ -66,7 +69,11 @@ def why_not_policy(point: Point) -> str:
             f"planning={planning.name}": not isinstance(planning, ListOptions | FifoOptions),
             f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
             f"partitions with {parted}": bool(parted),
-            f"react={point.values['react']}": len(point.reactions) > len(steals),
+            f"react={point.values['react']}": others,
+            "partitions with react=replacement": bool(replaces) and point.parted,
+            "planning=fifo with react=replacement": bool(replaces)
+            and isinstance(planning, FifoOptions),
+            "wait=hold": any(part.holds for part in replaces),
             f"planning=fifo with order={common.order}": has_keys
             and isinstance(planning, FifoOptions),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},

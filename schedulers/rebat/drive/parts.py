@@ -61,6 +61,8 @@ class LoopMachine(NamedTuple):
         The row of ``rows`` of each partition, by name.
     original : int64 array, shape (n_nodes,)
         The number of each node outside the loop, or -1 if the node does not exist.
+    limit : SizeLimit
+        Maximum size of jobs, if the machine has no partitions.
     """
 
     n_nodes: int
@@ -72,6 +74,7 @@ class LoopMachine(NamedTuple):
     partitions: tuple[Partition, ...] = ()
     row_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
+    limit: SizeLimit = SizeLimit(0)
 
     @property
     def n_original(self) -> int:
@@ -126,7 +129,7 @@ class LoopMachine(NamedTuple):
     def why_rejected(self, partition: Partition | None, size: int, walltime_us: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
         if partition is None:
-            return SizeLimit(self.n_nodes).exceeded(size) or ""
+            return self.limit.exceeded(size) or ""
         return partition.refuses(size, walltime_us)
 
     def restore(self, room: tables.Room) -> tables.Room:
@@ -160,11 +163,13 @@ def mask_of(nodes: NodeSet, original: Ints) -> npt.NDArray[np.bool_]:
     return mask & (original >= 0)
 
 
-def whole_machine(n_nodes: int) -> LoopMachine:
+def whole_machine(n_nodes: int, n_spares: int = 0) -> LoopMachine:
     """Return a machine without partitions."""
-    table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes)
+    limit = SizeLimit(n_nodes, min(n_spares, n_nodes))
+    table, rows = tables.parts_for([n_nodes]), tables.one_partition(limit.most)
     members, shared = np.ones((1, n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
-    return LoopMachine(n_nodes, table, rows, np.zeros(n_nodes, dtype=np.int32), members, shared)
+    home = np.zeros(n_nodes, dtype=np.int32)
+    return LoopMachine(n_nodes, table, rows, home, members, shared, limit=limit)
 
 
 def machine_of(
@@ -181,7 +186,7 @@ def machine_of(
         If the loop does not cover its partitions.
     """
     if not point.parted:
-        return whole_machine(n_nodes)
+        return whole_machine(n_nodes, point.n_spares)
     partitions = partitions_on(point.partitions, n_nodes, cores_per_node)
     groups = groups_of_partitions(partitions)
     sets = [nodes_of_all(group) for group in groups]
