@@ -43,6 +43,13 @@ def test_random_runs_have_equal_records() -> None:
     assert "'dependencies'" in compared and "'dependencies that never hold'" in compared
 
 
+def test_random_runs_with_node_replacement_have_equal_records() -> None:
+    """Also with small tables, which grow."""
+    compared = agreement("tests.support.both_ways", "150", "200000", "replacing")
+    assert "'replacement'" in compared and "'spares'" in compared
+    assert "60 cases agree" in agreement("tests.support.both_ways", "60", "0", "replacing", "tiny")
+
+
 def test_random_runs_with_indexed_queues_have_equal_records() -> None:
     """Also with small tables, which grow. Policies that are asked scan the queue."""
     module = "tests.support.both_ways"
@@ -114,7 +121,10 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "easy:order=random"], "a queue order in Python"),
         (["-p", "r-shelf-b"], "planning=shelf"),
         (["-p", "easy:detect=5s"], "stages of recovery"),
-        (["-p", "easy:react=replacement"], "react=replacement"),
+        (["-p", "easy:react=exclude"], "react=exclude"),
+        (["-p", "easy:react=replacement,wait=hold"], "wait=hold"),
+        (["-p", "dbes:react=replacement"], "planning=flexible"),
+        (["-p", "batsched-fcfs:react=replacement"], "planning=fifo with react=replacement"),
         (["-p", "easy", "--explain"], "--explain"),
     ],
 )

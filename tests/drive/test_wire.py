@@ -34,6 +34,7 @@ def test_random_conversations_are_equal() -> None:
 def test_a_rejection_after_the_last_reaction_is_no_news() -> None:
     """In this case, the end of a wait releases a job that is too large for the machine."""
     assert "1 cases" in agreement("tests.support.shadow", "1", "5109451", "all")
+    assert "60 cases" in agreement("tests.support.shadow", "60", "0", "all", "replacing")
 
 
 def test_random_conversations_have_equal_bytes() -> None:

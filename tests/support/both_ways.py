@@ -4,7 +4,8 @@
 For half of the seeds, the records include the plans.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
-begin with one row. With ``deep``, all queues count as long ones. The test suite makes fewer runs,
+begin with one row. With ``deep``, all queues count as long ones. With ``replacing``, all policies
+that can replace failed nodes do so. The test suite makes fewer runs,
 as plain Python, because compiling the loop takes longer.
 """
 
@@ -32,6 +33,8 @@ from rebat.models.failures.events import MachineEvent
 from rebat.models.formula import NAMED
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
+from rebat.policies.reactions.replacement import STEPS
+from rebat.policies.reactions.stealing import StealingOptions
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult
@@ -48,9 +51,12 @@ FORMULAS = (
     "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
 )  # fmt: skip
 
+SHARE = {"replacing": 0.2}
+"""The share of policies that replace failed nodes, if the rules of a site are drawn too."""
+
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
-    "steals_off", "refusals", "holds",
+    "steals_off", "refusals", "holds", "drain_events",
 )  # fmt: skip
 
 
@@ -179,6 +185,17 @@ def longer(made: Workload, factor: int) -> Workload:
     return msgspec.structs.replace(made, jobs=jobs, profiles=profiles)
 
 
+def by_replacement(policy: str, rng: random.Random, n_nodes: int) -> str:
+    """Return a policy that replaces failed nodes instead of stealing nodes."""
+    name, _, options = policy.partition(":")
+    of_stealing = {*get_type_hints(StealingOptions), "react"}
+    rest = [each for each in options.split(",") if each.partition("=")[0] not in of_stealing]
+    steps = rng.choice(["+".join(STEPS), "idle+wait", "idle", "local+idle", "wait"])
+    spares = rng.choice([0, 1, 1, 2, n_nodes // 2, n_nodes + 1 if rng.random() < 0.1 else 1])
+    own = [f"steps={steps}", *([f"spares={spares}"] if "idle" in steps else [])]
+    return f"{name}:{','.join(['react=replacement', *own, *rest])}"
+
+
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
@@ -187,7 +204,13 @@ class Case:
     at random.
     """
 
-    def __init__(self, seed: int, depends: bool | None = None, limited: bool = True) -> None:
+    def __init__(
+        self,
+        seed: int,
+        depends: bool | None = None,
+        limited: bool = True,
+        replaces: bool | None = None,
+    ) -> None:
         self._rng = rng = random.Random(seed)
         self.n_nodes = rng.choice([2, 4, 10])
         self._is_busy = rng.random() < 0.6
@@ -226,6 +249,12 @@ class Case:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)
+        replacing = random.Random(seed + 2)
+        if replaces is None:
+            replaces = limited and replacing.random() < SHARE["replacing"]
+        if replaces and "planning=fifo" not in self.policy:
+            self.policy = by_replacement(self.policy, replacing, self.n_nodes)
+            return  # neither reservations nor partitions
         if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
             self.reserve(rules)
         if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
@@ -414,6 +443,8 @@ def play(seed: int) -> str:
         if any("dependency" in why for _, why in ours.ledger.rejections):
             return "dependencies that never hold"
         return "dependencies"
+    if "react=replacement" in case.policy:
+        return "replacement" if "idle" in {each.why for each in ours.ledger.attempts} else "spares"
     if ours.ledger.holds:
         return "holds"
     return "steals" if ours.ledger.steals else "requeues" if ours.ledger.interrupted else "plain"
@@ -474,8 +505,17 @@ def with_deep_queues() -> None:
     deep_queue.SCANNED, deep_queue.NARROW, deep_queue.WIDE = 0, 2, 4
 
 
+def with_replacement() -> None:
+    """Let all policies replace failed nodes, unless they have no rule for it."""
+    SHARE["replacing"] = 1.0
+
+
+WORDS = {"tiny": with_tiny_tables, "deep": with_deep_queues, "replacing": with_replacement}
+"""What words at the end of the command line do before the runs."""
+
+
 if __name__ == "__main__":
-    for word, prepare in (("tiny", with_tiny_tables), ("deep", with_deep_queues)):
+    for word, prepare in WORDS.items():
         if word in sys.argv:
             sys.argv.remove(word)
             prepare()

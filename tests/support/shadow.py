@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The session and the driver for Batsim's messages get the same messages. Their replies are equal.
 
-``python -m tests.support.shadow COUNT [FIRST] [KIND] [tiny]``. Kinds: ``brief`` (baseline, easy,
-greedy, sfsj with T1), ``all`` (everything that `both_ways` and `parted` draw). With ``tiny``, all
-tables begin with one row. The records of plans are also compared. Every case runs on a randomly
-disturbed engine: latency, split instants, split failures, late acknowledgements. Some workloads,
-options and messages have errors.
+``python -m tests.support.shadow COUNT [FIRST] [KIND] [tiny] [replacing]``. Kinds: ``brief``
+(baseline, easy, greedy, sfsj with T1), ``all`` (everything that `both_ways` and `parted` draw).
+With ``tiny``, all tables begin with one row. With ``replacing``, policies replace failed nodes. The
+records of plans are also compared. Every case runs on a randomly disturbed engine: latency, split
+instants, split failures, late acknowledgements. Some workloads, options and messages have errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rebat.engine.engine import Engine, EngineOptions
 from rebat.policies.presets import preset
 from rebat.state.ledger import Ledger
 from rebat.wire.instants import WholeInstants
-from tests.support.both_ways import LEDGER, Case, check_same_plans, with_tiny_tables
+from tests.support.both_ways import LEDGER, WORDS, Case, check_same_plans
 from tests.support.parted import PartedCase
 
 BRIEF = ("baseline", "easy", "greedy", "sfsj", "baseline:react=stealing", "easy:react=stealing",
@@ -391,7 +391,8 @@ def main(count: int, first: int = 0, kind: str = "brief", go_on: str = "") -> No
 
 
 if __name__ == "__main__":
-    if "tiny" in sys.argv:
-        sys.argv.remove("tiny")
-        with_tiny_tables()
+    for word, prepare in WORDS.items():
+        if word in sys.argv:
+            sys.argv.remove(word)
+            prepare()
     main(*map(int, sys.argv[1:3]), *sys.argv[3:])

@@ -83,6 +83,7 @@ class AskState(Messages):
             lowest_held=dialect.held == "lowest",
             six_digits=dialect.digits == "six",
             hold_margin=round(dialect.hold_margin_s * 1e6),
+            replacing=True,  # policies can move attempts
         )
         self.show(
             tables.room_for(

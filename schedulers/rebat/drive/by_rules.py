@@ -132,8 +132,9 @@ class ByRules(Recorder):
         for running in (*changes.ended, *changes.stopped):
             lists[n.n_left].left = running.attempt.serial - 1
             n.n_left += 1
-        for running in (*changes.moved, *changes.held):
-            lists[n.n_new_holds].new_hold = running.attempt.serial - 1
+        rows_of_moved = [self._row(running.attempt) for running in changes.moved]
+        for a in (*rows_of_moved, *(running.attempt.serial - 1 for running in changes.held)):
+            lists[n.n_new_holds].new_hold = a
             n.n_new_holds += 1
         self._make_room(proposal.announced)
         self._n_out, self._begun = 0, {}

@@ -33,10 +33,14 @@ def why_not_start(attempt: Attempt | None, start: Start, machine: Nodes) -> Refu
 
 
 def not_free(attempt_id: str, action: str, nodes: NodeSet, machine: Nodes) -> Refusal | None:
-    """Check that the nodes of a start or move are usable and free. A refusal states ``action``."""
+    """Check that the nodes of a start are usable and free. A refusal states ``action``."""
     obstacle = machine.obstacle(nodes)
-    reason = f"cannot {action}: node {obstacle} is not up and free"
-    return Refusal(attempt_id, reason) if obstacle >= 0 else None
+    return obstructed(attempt_id, action, obstacle) if obstacle >= 0 else None
+
+
+def obstructed(attempt_id: str, action: str, node: int) -> Refusal:
+    """Return the refusal of a start or move because a node is not free."""
+    return Refusal(attempt_id, f"cannot {action}: node {node} is not up and free")
 
 
 def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:

@@ -15,6 +15,7 @@ from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
+from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.rules import steals
 from rebat.state import codes
@@ -50,6 +51,7 @@ def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
     planning, placement = point.planning, point.placement
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
+    replaces = [part for part in point.reactions if isinstance(part, ReplacementOptions)]
     is_fifo = isinstance(planning, FifoOptions)
     reacts = f"react={point.values['react']}"
     tiers = {row.options.get("tier", 1) for row in read_partitions(point.partitions)}
@@ -67,7 +69,10 @@ def why_not_policy(point: Point) -> str:
             and bool(point.reactions),
             f"placement={placement.name} with {reacts}": isinstance(placement, ClusterOptions)
             and bool(point.reactions),
-            reacts: len(point.reactions) > len(steals),
+            reacts: len(point.reactions) > max(len(steals), len(replaces)),
+            "partitions with react=replacement": bool(replaces) and point.parted,
+            "planning=fifo with react=replacement": bool(replaces) and is_fifo,
+            "wait=hold": any(part.holds for part in replaces),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             f"limits={point.common.limits}": is_own(point.common.limits),

@@ -20,7 +20,9 @@ from rebat.rules.instant import (
     react,
     submit,
 )
+from rebat.rules.moves import hold_targets
 from rebat.rules.queue import pop, push
+from rebat.rules.replacement import keep_spares
 from rebat.rules.room import instant_fits
 from rebat.rules.waits import second_pass
 from rebat.state import codes
@@ -56,19 +58,21 @@ def run(
     cells : CellTable or None
         The plan in cells, or None without reservations and without partitions that share nodes.
     extended : True or None
-        None if no stop waits for a checkpoint and no number is rounded. The rules for these cases,
-        and those for named nodes, are only compiled if they are needed.
+        None if no stop waits for a checkpoint, no number is rounded and no job moves. The rules for
+        these cases, and those for named nodes, are only compiled if they are needed.
     recorder : RuleRecorder or None
         Recorder of the plans (see `rebat.drive.plans`). Machine code has none.
     """
     state, ends = room.state, room.ends
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
-    n_jobs, n_lines, failed, calls = len(jobs), len(line_at), state.failed, state.calls
-    while n.unfinished > 0 or n.is_deciding:
+    n_jobs, n_lines, calls = len(jobs), len(line_at), state.calls
+    while n.unfinished > 0 or n.is_deciding or n.begins:
         # ---- the next time
         now, n_arriving, n_events = FOREVER_US, 0, 0
         if n.is_deciding:
             now = n.now  # goes on with larger arrays
+        if n.begins:
+            now = 0  # the first message has no events
         if n.n_ends:
             now = min(now, ends[0].at)
         if n.next_job < n_jobs:
@@ -97,7 +101,8 @@ def run(
         # ---- everything that happens at this time
         while n.n_calls and calls[0].at == now:
             n.n_calls = pop(calls, n.n_calls)
-        while True:
+        noticed = joins = False
+        while not n.begins:
             which, best = -1, FOREVER_US
             if n.n_ends and ends[0].at == now:
                 which, best = 0, ends[0].key
@@ -110,8 +115,10 @@ def run(
             if which == 0:
                 a = ends[0].attempt
                 n.n_ends = pop(ends, n.n_ends)
+                joins = noticed and attempts[a].end < 0
                 if attempts[a].end >= 0:
                     continue  # it was killed
+                n.has_news = 1
                 cause = codes.COMPLETED
                 if now >= attempts[a].start + attempts[a].wall:
                     cause = codes.WALLTIME
@@ -120,11 +127,13 @@ def run(
                 end(state, a, now, cause)
                 continue
             n.sequence += 1
+            n.has_news, joins = 1, noticed
             if which == 1:
                 while n.next_job < n_jobs and jobs[n.next_job].submit == now:
                     submit(state, n.next_job, now)
                     n.next_job += 1
                 n.job_sequence = n.sequence
+                n.has_notice = n.next_job == n_jobs
             else:
                 while n.next_line < n_lines and line_at[n.next_line] == now:
                     outcome = change_nodes(
@@ -136,12 +145,16 @@ def run(
                         return outcome
                     n.next_line += 1
                 n.line_sequence = n.sequence
+            noticed |= n.has_notice != 0
+            noticed |= which == 2 and n.next_line == n_lines and not parameters.drawn
+        if joins:
+            n.has_notice = 0  # this message says that no more jobs will be submitted
         # ---- decisions, and kills until there are none
         while True:
             outcome = codes.DONE
             if not n.is_deciding:
                 n.n_out = 0
-            if n.is_deciding or react(state, extended, now):
+            if n.is_deciding or react(state, room, extended, now):
                 outcome = go_on(state, room, table, cells, extended, recorder, now)
             n.is_deciding = outcome == codes.LARGER_ROOM
             if outcome != codes.DONE:
@@ -152,28 +165,38 @@ def run(
                     n.sequence += 1
                     length = min(attempts[a].delay, attempts[a].wall)
                     n.n_ends = push(ends, n.n_ends, now + length, n.sequence, a)
-            if not n.n_kills:
+            has_notice, n.has_notice = n.has_notice != 0, 0
+            if not n.n_kills and not (has_notice and n.n_spares):
                 break
-            n_first = n.n_first_kills
+            n.has_news, n_first = 1, min(n.n_first_kills, n.n_kills)
             for first, last in ((0, n_first), (n_first, n.n_kills)):
                 for i in range(first, last):
                     end_killed(state, i, now)
+                    if extended is not None and n.n_moves:
+                        hold_targets(state, now)
                 for i in range(first, last):
                     acknowledged(state, extended, i, now)
             n.n_kills = 0
             if extended is not None and n.n_waits:
                 second_pass(state, now)
+        n.begins = 0
     # ---- node events until the end of the simulation
     until = FOREVER_US if parameters.to_the_last_event else n.last_call if n.n_calls else -1
     for i in range(n.n_wakes):
         until = max(until, state.wakes[i])
     while n.next_line < n_lines and line_at[n.next_line] <= until:
-        for i in range(line_first[n.next_line], line_first[n.next_line + 1]):
-            node, up = line_nodes[i], line_up[n.next_line] != 0
-            if failed[node] != up:
-                return codes.REFERENCE
-            failed[node] = not up
+        now = line_at[n.next_line]
+        outcome = change_nodes(
+            state, room, extended,
+            line_nodes[line_first[n.next_line] : line_first[n.next_line + 1]],
+            line_up[n.next_line] != 0, line_cause[n.next_line], now,
+        )  # fmt: skip
+        if outcome != codes.DONE:
+            return outcome
         n.next_line += 1
+        is_last = n.next_line == n_lines or line_at[n.next_line] != now
+        if extended is not None and n.n_spares and is_last:
+            keep_spares(state, room, now)
     if until >= 0 and n.next_line == n_lines and parameters.drawn:
         return codes.MORE_EVENTS
     n.n_lines = n.next_line

@@ -29,6 +29,9 @@ KINDS: dict[str, Any] = {
     "stops": tables.Stop,
     "waits": tables.Wait,
     "hold_records": tables.HoldRecord,
+    "moves": tables.Move,
+    "targets": tables.Target,
+    "drains": tables.DrainRecord,
     "calls": tables.Entry,
     "out": tables.Decision,
 }

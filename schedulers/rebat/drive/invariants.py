@@ -30,6 +30,7 @@ def check_tables(room: tables.Room, names: Sequence[str]) -> None:
     state, n = room.state, room.state.n
     running = [row.running for row in state.lists[: n.n_running]]
     holds = [row.hold for row in state.waits[: n.n_waits] if row.hold >= 0]
+    holds += [row.hold for row in state.targets[: n.n_targets]]
     _check_attempts(room, running, holds, names)
     _check_nodes(state, running, holds, names)
 

@@ -65,8 +65,8 @@ interruptions, a job can also end while it waits or moves.
 class Stopped(msgspec.Struct):
     """A stop that is scheduled or sent, or whose job waits or moves. The tables contain its times.
 
-    ``targets`` are the held target nodes of the move of the job. ``failed`` is True if the attempt
-    had failed, and completed in the simulator before its kill: its job runs again.
+    ``failed`` is True if the attempt had failed, and completed in the simulator before its kill.
+    Then its job runs again.
     """
 
     stop: Stop
@@ -77,7 +77,6 @@ class Stopped(msgspec.Struct):
     """The work that would remain if a failure had hit the attempt when the stop was decided."""
     sent_us: int = 0
     """Time at which the kill was sent."""
-    targets: list[Running] = []
     failed: bool = False
 
 

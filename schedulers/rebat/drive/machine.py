@@ -113,11 +113,9 @@ class Nodes:
 
     def usable(self, nodes: NodeSet) -> NodeSet:
         """Return the subset of these nodes that are usable."""
-        return self._usable(nodes, False)
-
-    def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return the subset of these nodes that are usable and not held."""
-        return self._usable(nodes, True)
+        state = self._state
+        k, n = pool.usable_of(state.owner, state.down, nodes.intervals, False, self._out)
+        return NodeSet(self._out[:k].copy(), int(n))
 
     def news(self) -> Iterator[tuple[int, bool, bool]]:
         """Yield each changed node, whether it is usable, and whether this is new to the policy.
@@ -144,11 +142,6 @@ class Nodes:
         left = self._changed()[len(reported) :]
         self._state.n.n_changed = len(left)
         self._room.changed[: len(left)] = left
-
-    def _usable(self, nodes: NodeSet, unheld: bool) -> NodeSet:
-        state = self._state
-        k, n = pool.usable_of(state.owner, state.down, nodes.intervals, unheld, self._out)
-        return NodeSet(self._out[:k].copy(), int(n))
 
     def drained_for(self, why: str) -> Mask:
         """Return a mask of the nodes that are drained for a reason. The mask is not a copy."""

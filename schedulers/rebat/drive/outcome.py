@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import Cause, resubmission_id
+from rebat.core.attempts import SPARE, Cause, resubmission_id
 from rebat.core.dependencies import KINDS
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
@@ -47,6 +47,10 @@ NEVER = codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY, codes.LIMIT, codes.
 
 WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
 """Reason why a steal is cancelled, for each of the loop's reasons."""
+
+
+STEPS = {codes.IDLE: "idle", codes.LOCAL: "local", codes.QUEUED_LAST: "requeue"}
+"""Reason for the stop of an attempt that lost nodes, by step of node replacement."""
 
 
 class Outcome(msgspec.Struct):
@@ -147,6 +151,9 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
     ledger.steals = lists["steal_at"][: n.n_steals].tolist()
     off = lists[["off_at", "off_why"]][: n.n_steals_off]
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
+    for at_us, up, first, k in state.drains.tolist():
+        nodes = NodeSet(state.nodes[first : first + k].astype(np.int64))
+        ledger.drain_events.append((at_us, bool(up), nodes, SPARE))
     for j, since_us, until_us, first, k in state.hold_records.tolist():
         held = NodeSet(state.nodes[first : first + k].astype(np.int64))
         until = None if until_us < 0 else until_us
@@ -192,6 +199,7 @@ class Rows:
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
         self._walltime_us = self.column("wall")
         self.rejected = np.isin(self.cause, NEVER)
+        self.hit = self.cause == codes.NODE_FAILURE
         self.again = np.flatnonzero(self.number > 0)
         self._place = narrow(source.order[self.job])
         self._nodes = Ragged(
@@ -230,6 +238,8 @@ class Rows:
         reasons = {"": 0}
         names = self._source.ids.take(thieves)
         chosen[stolen] = coded(reasons, (f"for {name}" for name in names))
+        for step, reason in STEPS.items():
+            chosen[self.hit & (self.column("step") == step)] = coded(reasons, [reason])[0]
         return chosen, reasons
 
     def _lost_us(self) -> Ints:

@@ -64,6 +64,8 @@ class LoopMachine(NamedTuple):
         The number of each node outside the loop, or -1 if the node does not exist.
     roaming : bool
         Whether jobs that name no partition may run in all partitions of their tier.
+    limit : SizeLimit
+        Maximum size of jobs, if the machine has no partitions.
     """
 
     n_nodes: int
@@ -76,6 +78,7 @@ class LoopMachine(NamedTuple):
     row_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
     roaming: bool = False
+    limit: SizeLimit = SizeLimit(0)
 
     @property
     def n_original(self) -> int:
@@ -146,7 +149,7 @@ class LoopMachine(NamedTuple):
         """Return why a job can never start, although it has a walltime if it needs one."""
         own, size = self.of_row(job["partition"]), int(job["size"])
         if own is None:
-            return SizeLimit(self.n_nodes).exceeded(size) or ""
+            return self.limit.exceeded(size) or ""
         rows = [row for row in self.partitions if row.tier == own.tier] if job["roams"] else [own]
         largest = max(rows, key=lambda row: self.rows[self.row_of[row.name]]["most"])
         return largest.refuses(size, 0) or own.refuses(size, walltime_us)
@@ -182,11 +185,13 @@ def mask_of(nodes: NodeSet, original: Ints) -> npt.NDArray[np.bool_]:
     return mask & (original >= 0)
 
 
-def whole_machine(n_nodes: int) -> LoopMachine:
+def whole_machine(n_nodes: int, n_spares: int = 0) -> LoopMachine:
     """Return a machine without partitions."""
-    table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes)
+    limit = SizeLimit(n_nodes, min(n_spares, n_nodes))
+    table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes, limit.most)
     members, shared = np.ones((1, n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
-    return LoopMachine(n_nodes, table, rows, np.zeros(n_nodes, dtype=np.int32), members, shared)
+    home = np.zeros(n_nodes, dtype=np.int32)
+    return LoopMachine(n_nodes, table, rows, home, members, shared, limit=limit)
 
 
 def machine_of(
@@ -204,7 +209,7 @@ def machine_of(
         If the loop does not cover its partitions.
     """
     if not point.parted:
-        return whole_machine(n_nodes)
+        return whole_machine(n_nodes, point.n_spares)
     partitions = partitions_on(point.partitions, n_nodes, cores_per_node)
     is_fifo = isinstance(point.planning, FifoOptions)
     in_place = in_place or is_fifo

@@ -139,26 +139,29 @@ class RuleRecorder(Recorder):
             is_stopped = attempts[a].cause in (codes.NODE_FAILURE, codes.STOLEN)
             is_hold = attempts[a].number == codes.HOLD
             (released if is_hold else stopped if is_stopped else ended).append(a)
-        held = [row.new_hold for row in lists[: n.n_new_holds]]
+        new = [row.new_hold for row in lists[: n.n_new_holds]]
+        held = [a for a in new if attempts[a].number == codes.HOLD]
+        moved = [a for a in new if attempts[a].number != codes.HOLD]
         failures = any(part.failures for part in state.parts)
         repairs = any(part.repairs for part in state.parts)
+        nodes = [self._first_node(room, is_down) for is_down in (True, False)]
+        drained = nodes[0] >= 0 and not state.failed[nodes[0]]
         self._causes = bits_of(
-            arrived, returned, ended, stopped, (), held, failures, False, repairs, (),
-            n.n_refused, released,
+            arrived, returned, ended, stopped, moved, held, failures and not drained,
+            failures and drained, repairs, (), n.n_refused, released,
         )  # fmt: skip
-        self._held = held[:1]
-        self._first = [
-            *((of[0] + 1 if of else NONE) for of in (arrived, returned, ended, stopped, [], held)),
-            *(self._first_node(room, is_down) for is_down in (True, False)),
-        ]
+        self._held, self._named = held[:1], [*ended[:1], *stopped[:1], *moved[:1]]
+        firsts = arrived, returned, ended, stopped, moved, held
+        if self._machine.partitions:
+            nodes = [int(self._machine.original[node]) if node >= 0 else NONE for node in nodes]
+        self._first = [*(of[0] + 1 if of else NONE for of in firsts), *nodes]
 
     def _first_node(self, room: tables.Room, is_down: bool) -> int:
         """Return the first node that failed, or that came up, since the last plan."""
         state = room.state
         for node in room.changed[: state.n.n_changed].tolist():
             if state.down[node] == is_down and room.reported[node] != is_down:
-                machine = self._machine
-                return int(machine.original[node]) if machine.partitions else node
+                return int(node)
         return NONE
 
     def note(self, room: tables.Room, p: int) -> None:
@@ -186,4 +189,7 @@ class RuleRecorder(Recorder):
         for h in self._held:
             row = state.attempts[h]
             recorder.name(h + 1, hold_id(self._job_id(row.job), h + 1, row.lives))
+        for a in self._named:  # an attempt that moved was never in the queue
+            row = state.attempts[a]
+            recorder.name(a + 1, resubmission_id(self._job_id(row.job), row.number))
         recorder.add((now, state.n.n_free, self._causes, *self._first))

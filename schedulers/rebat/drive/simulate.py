@@ -75,8 +75,10 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.planning.predictions import millionths_of
 from rebat.policies.point import Point
+from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import Shares
+from rebat.policies.variants import parts
 from rebat.policies.windows import read_reservations
 from rebat.rules import steals
 from rebat.rules.by_value import arrays_of
@@ -421,7 +423,8 @@ def with_periods_as_forwarded(table: Any, profiles: Any) -> tuple[Any, Any]:
 
 def extended(parameters: tables.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
-    return True if parameters.timing != codes.NOW or parameters.six_digits else None
+    timed = parameters.timing != codes.NOW
+    return True if timed or parameters.six_digits or parameters.replacing else None
 
 
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
@@ -603,6 +606,12 @@ def parameters_of(
                 parameters.criterion = CRITERIA[part.criterion]
                 parameters.judges_flows = steals.judges_flows(part.criterion)
             parameters.timing = TIMINGS[part.timing]
+        elif isinstance(part, ReplacementOptions):
+            steps = parts(part.steps)
+            parameters.replacing, parameters.hit_first = True, part.hit_first
+            parameters.takes_own, parameters.takes_idle = "local" in steps, "idle" in steps
+            parameters.n_spares = part.n_spares
+            parameters.begins = parameters.has_news = part.n_spares > 0
     parameters.release = RELEASES[dialect.release]
     parameters.tie, parameters.tie_by_text = TIES[dialect.tie], steals.TIES[dialect.tie].by_text
     parameters.hold_margin = round(dialect.hold_margin_s * 1e6)

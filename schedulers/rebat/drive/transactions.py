@@ -66,7 +66,9 @@ from rebat.drive.lifecycle import Stopped
 from rebat.drive.registry import Registry
 from rebat.models.checkpoint import Failure
 from rebat.models.remaining import Remaining, written_us
-from rebat.rules.instant import drain, is_due
+from rebat.rules.instant import is_due
+from rebat.rules.moves import begin_move, drop_move, end_move, hold_targets, move_of
+from rebat.rules.nodes import drain
 from rebat.rules.starts import start_on
 from rebat.rules.waits import (
     again,
@@ -74,9 +76,7 @@ from rebat.rules.waits import (
     end_due_waits,
     end_wait,
     end_waits_for,
-    hold,
     kill,
-    let_go,
     next_attempt,
     note_progress,
     remove_row,
@@ -211,11 +211,16 @@ class Transactions(JobRows):
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Execute an attempt on these free nodes."""
-        rows, first = self.session.state, self.session.state.n.n_nodes_used
-        k = len(nodes.intervals)
-        rows.nodes[first : first + k] = nodes.intervals
+        rows = self.session.state
+        first, k = self._write(nodes)
         start_on(rows, attempt.serial - 1, 0, first, k, nodes.size, self.session.now_us)
         return self.started(attempt, nodes)
+
+    def _write(self, nodes: NodeSet) -> tuple[int, int]:
+        """Write nodes as new intervals. Return where they begin, and their number."""
+        rows, first, k = self.session.state, self.session.state.n.n_nodes_used, len(nodes.intervals)
+        rows.nodes[first : first + k] = nodes.intervals
+        return first, k
 
     def started(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Record that an attempt started."""
@@ -257,7 +262,9 @@ class Transactions(JobRows):
         ):
             remaining = msgspec.structs.replace(remaining, useful_us=0)
         running = jobs.running[stop.attempt_id]
-        stopped = Stopped(stop, remaining, running, targets=self._hold_targets(stop))
+        stopped = Stopped(stop, remaining, running)
+        if isinstance(stop.then, Move):
+            self._begin_move(running, stop.then.nodes)
         if remaining.wait_us > 0:
             at_us = session.now_us + self._written_us(remaining.wait_us)
             stopped.if_hit = self.registry.after_stop(stop.attempt_id, ran_us, When.NOW)
@@ -310,27 +317,29 @@ class Transactions(JobRows):
             then_of(stop.then), CODES[stop.cause], -1,
         )  # fmt: skip
 
-    def _hold_targets(self, stop: Stop) -> list[Running]:
-        """Hold the free target nodes of a move, so that no plan uses them."""
-        if not isinstance(stop.then, Move):
-            return []
-        free = self.nodes.usable_and_free(stop.then.nodes)
-        attempt = self.registry.work[stop.attempt_id].attempt
-        return [self._hold(attempt, free, attempt.walltime_us)] if free.size else []
+    def _begin_move(self, running: Running, nodes: NodeSet) -> None:
+        rows, a = self.session.state, running.attempt.serial - 1
+        first, k = self._write(nodes)
+        rows.n.n_nodes_used += k
+        begin_move(rows, a, first, k, self.session.now_us)
+        self._settle_holds()
+
+    def _drop_move(self, running: Running) -> None:
+        drop_move(self.session.state, running.attempt.serial - 1, self.session.now_us)
+        self._settle_holds()
 
     def vacated(self, attempt_id: str) -> None:
         """If other attempts will move to the nodes that an attempt released, hold these nodes.
 
         If the attempt itself was scheduled to move, its move is cancelled.
         """
-        jobs = self.jobs
-        if not (self.session.state.n.n_stops or jobs.n_stopping or jobs.moving):
+        if not self.session.state.n.n_moves:
             return
-        own = jobs.scheduled.get(attempt_id)
+        own = self.jobs.scheduled.get(attempt_id)
         if own and isinstance(own.stop.then, Move):
             self.call_off(attempt_id, "ended")
-        for stop in (*jobs.scheduled.values(), *jobs.stopping.values(), *jobs.moving.values()):
-            stop.targets.extend(self._hold_targets(stop.stop))
+        hold_targets(self.session.state, self.session.now_us)
+        self._settle_holds()
 
     def stop_hit(self, running: Running, victim: Stopped | None = None) -> None:
         """Stop an attempt that has a failed node, and requeue it at the head of the queue.
@@ -359,8 +368,7 @@ class Transactions(JobRows):
                 self.session.kill_of(stopping.running.attempt.serial - 1)
             ]
             row.then, row.cause = then_of(stopping.stop.then), CODES[Cause.NODE_FAILURE]
-            self._let_go(*stopping.targets)
-            stopping.targets = []
+            self._drop_move(stopping.running)
 
     def send_kills(self) -> bool:
         """Send all pending kills in one decision. Return whether there are any."""
@@ -392,7 +400,7 @@ class Transactions(JobRows):
         stopped = self.jobs.stops.pop(attempt_id)
         if stopped.stop.cause == Cause.STOLEN:
             self.session.records.steals_off.append((self.session.now_us, why))
-        self._let_go(*stopped.targets)
+        self._drop_move(stopped.running)
         self._end_stop(s, later)
         return stopped
 
@@ -446,7 +454,7 @@ class Transactions(JobRows):
         rows.n.n_kills = self.session.n_sent = remove_row(rows.kills, rows.n.n_kills, i)
         if not (killed or stopping.failed):
             del self.jobs.stops[attempt_id]
-            self._let_go(*stopping.targets)
+            self._drop_move(stopping.running)
         elif isinstance(stopping.stop.then, Move):
             self.jobs.move(stopping)
         elif isinstance(stopping.stop.then, Wait):
@@ -506,14 +514,14 @@ class Transactions(JobRows):
         for stopping in list(self.jobs.moving.values()):
             move = stopping.stop.then
             assert isinstance(move, Move)
-            self._let_go(*stopping.targets)
-            attempt_id = stopping.stop.attempt_id
-            refusal = checks.not_free(attempt_id, "complete its move", move.nodes, self.nodes)
-            if refusal:
-                self.session.note(refusal)
+            attempt_id, a = stopping.stop.attempt_id, stopping.running.attempt.serial - 1
+            m = move_of(self.session.state, a)
+            obstacle = end_move(self.session.state, m, self.session.now_us)
+            self._settle_holds()
+            if obstacle >= 0:
+                self.session.note(checks.obstructed(attempt_id, "complete its move", obstacle))
                 self._requeue(stopping)
                 continue
-            a = stopping.running.attempt.serial - 1
             self.session.serial = (
                 next_attempt(self.session.state, a, move.priority, self.session.now_us) + 1
             )
@@ -534,8 +542,10 @@ class Transactions(JobRows):
         for row in self.session.state.lists[: n.n_held_hit]:
             self.session.news.held_hit.append(self.session.submitted[row.held_hit])
         n.n_held_hit = 0
-        for attempt_id, scheduled in self.jobs.scheduled.items():
-            if any(target.attempt.serial in tags for target in scheduled.targets):
+        targets = self.session.state.targets[: self.session.state.n.n_targets]
+        lost = {target.attempt for target in targets if target.hold + 1 in tags}
+        for attempt_id in self.jobs.scheduled:
+            if self._row(attempt_id) in lost:
                 self.call_off(attempt_id, "hit")
                 reason = "cannot move: one of its target nodes failed"
                 self.session.note(Refusal(attempt_id, reason))
@@ -571,25 +581,6 @@ class Transactions(JobRows):
         ledger, now_us = self.session.records, self.session.now_us
         ledger.refusals.append((now_us, note.operation, note.reason))
         ledger.not_done.append(now_us)
-
-    # ---- holds
-
-    def _hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
-        """Hold free nodes for a job. ``span_us`` is the expected duration in microseconds."""
-        rows, at = self.session.state, self.session.state.n.n_nodes_used
-        k = len(nodes.intervals)
-        rows.nodes[at : at + k] = nodes.intervals
-        rows.n.n_nodes_used += k
-        j = rows.attempts[attempt.serial - 1].job
-        h = hold(rows, j, at, k, nodes.size, span_us, self.session.now_us)
-        self._settle_holds()
-        return self.jobs.holds[h]
-
-    def _let_go(self, *holds: Running | None) -> None:
-        """Release holds. If no plan has received a hold, remove it from the reported changes."""
-        for held in filter(None, holds):
-            let_go(self.session.state, held.attempt.serial - 1, self.session.now_us)
-            self._settle_holds()
 
     # ---- waits
 

@@ -26,6 +26,7 @@ from rebat.core.jobs import delay_us, duration_us
 from rebat.core.options import SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
+from rebat.drive.checks import obstructed
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.keys import Keys, needs_python
@@ -60,6 +61,7 @@ from rebat.rules.instant import (
     go_on,
     is_due,
 )
+from rebat.rules.moves import drop_move, hold_targets
 from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
 from rebat.state import codes, tables
@@ -114,6 +116,7 @@ class Wire(Messages):
         check_tables(self.room, self.names)
 
     def _decide(self, now: int) -> None:
+        self.state.n.has_news = 1
         outcome = decide(
             self.state, self.room, self.table, self.cells, self.extended, self.recorder, now
         )
@@ -321,10 +324,13 @@ class Wire(Messages):
             if a in self.hits:  # it was faster than its kill: work after the failure is lost
                 row = state.attempts[a]
                 row.useful = max(0, self.hits[a][0] - row.start - row.recovery)
+        hold_targets(state, self.now_us)
 
     def _acknowledge(self, i: int, killed: bool) -> None:
         if killed:
             acknowledged(self.state, self.extended, i, self.now_us)
+        else:
+            drop_move(self.state, self.state.kills[i].attempt, self.now_us)
         self.state.n.n_kills = remove_row(self.state.kills, self.state.n.n_kills, i)
 
     def _second_pass(self) -> None:
@@ -354,6 +360,9 @@ class Wire(Messages):
                 out.append(d.RejectJob(at_us=now, job_id=self.names[subject]))
             elif row.kind == codes.REFUSE:
                 self._refuse(subject, row.up_to - 1)
+            elif row.kind == codes.STAY:
+                refusal = obstructed(self.names[subject], "complete its move", row.up_to)
+                self._refusals.append((now, refusal.subject, refusal.reason))
             else:
                 out.append(self.call(subject))
         self.check_runs()
@@ -363,7 +372,7 @@ class Wire(Messages):
     def _is_idle(self) -> bool:
         n = self.state.n
         return not (
-            n.n_running or n.n_entered or n.n_kills or n.n_waits or n.n_blocked
+            n.n_running or n.n_entered or n.n_kills or n.n_waits or n.n_moves or n.n_blocked
             or any(part.n_queued for part in self.state.parts)
         )  # fmt: skip
 

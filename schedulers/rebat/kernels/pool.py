@@ -66,6 +66,66 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 
 @kernel
+def highest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
+    """Write up to ``count`` of the highest nodes that are up and free as intervals.
+
+    The result is the number of intervals.
+    """
+    n, n_found, k = owner.shape[0], 0, 0
+    first = n
+    while first > 0 and n_found < count:
+        first -= 1
+        if free[first // BLOCK] == 0:
+            first -= first % BLOCK
+        elif owner[first] == FREE and not down[first]:
+            n_found += 1
+    for node in range(first, n):
+        if owner[node] == FREE and not down[node]:
+            k = extend(out, k, node, node)
+    return k
+
+
+@kernel
+def standby(drained: Any, failed: Any, first: int, count: int, out: Any) -> tuple[int, int]:
+    """Write the ``count`` lowest nodes from ``first`` on that are drained and up, as intervals.
+
+    The results are the number of intervals and the number of nodes, if there are fewer.
+    """
+    node, n_found, k = first, 0, 0
+    while node < drained.shape[0] and n_found < count:
+        if drained[node] and not failed[node]:
+            k = extend(out, k, node, node)
+            n_found += 1
+        node += 1
+    return k, n_found
+
+
+@kernel
+def insert(out: Any, k: int, node: int) -> int:
+    """Add a node to ``k`` ascending intervals, which do not contain it. Return the new ``k``."""
+    i = k
+    while i > 0 and out[i - 1, 0] > node:
+        i -= 1
+    before = i > 0 and out[i - 1, 1] == node - 1
+    after = i < k and out[i, 0] == node + 1
+    if before and after:
+        out[i - 1, 1] = out[i, 1]
+        for j in range(i, k - 1):
+            out[j, 0], out[j, 1] = out[j + 1, 0], out[j + 1, 1]
+        return k - 1
+    if before:
+        out[i - 1, 1] = node
+    elif after:
+        out[i, 0] = node
+    else:
+        for j in range(k, i, -1):
+            out[j, 0], out[j, 1] = out[j - 1, 0], out[j - 1, 1]
+        out[i, 0] = out[i, 1] = node
+        return k + 1
+    return k
+
+
+@kernel
 def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
     """Return the first node of the intervals that is down or held, or -1 if there is none."""
     n = owner.shape[0]

@@ -347,6 +347,11 @@ class Point(msgspec.Struct, frozen=True):
         return [*dict.fromkeys([*filter(None, [self.common.formula]), *own])]
 
     @property
+    def n_spares(self) -> int:
+        """Number of nodes that reactions reserve."""
+        return sum(reaction.n_spares for reaction in self.reactions)
+
+    @property
     def accounts_usage(self) -> bool:
         """Whether a queue order depends on the usage of users."""
         return any(formula.columns & {"usage", "fairshare"} for formula in self.formulas)
@@ -492,10 +497,10 @@ class Point(msgspec.Struct, frozen=True):
             partitions = partitions_on(self.partitions, MAX_NODES, 1)
         except InputError:  # a share may have no node on this machine
             return
-        spares = sum(reaction.n_spares for reaction in self.reactions)
         for group in groups_of_partitions(partitions):
             if differ(group):
-                check_shared(group, spares, self.planning.malleability is not None, alike)
+                flexible = self.planning.malleability is not None
+                check_shared(group, self.n_spares, flexible, alike)
 
     def _check_pauses(self) -> None:
         """Raise InputError if the other parts do not support paused jobs."""
@@ -597,7 +602,7 @@ class Point(msgspec.Struct, frozen=True):
             dialect=self.dialect,
             flexible=rule is not None,
             rule=rule or RIGID,
-            n_spares=sum(reaction.n_spares for reaction in self.reactions),
+            n_spares=self.n_spares,
             hit_first=any(reaction.hit_first for reaction in self.reactions),
             margin_us=self.planning.margin_us,
             period_us=to_us(parse_duration(common.order_period)),

@@ -24,6 +24,8 @@ flags of the partitions, the number of refused steals), and which kills are not 
     stopped   ended          end (it was faster than its kill)
     stopped   queued again   end_killed, then acknowledged: requeue
     stopped   waits          end_killed, then acknowledged: begin_wait
+    stopped   moves          end_killed, then acknowledged: note_acknowledged
+    moves     running        complete_moves (or queued again)
     running   queued again   end, then settle: retry (after an error)
     waits     queued again   end_wait
     ========  =============  ==========================================
@@ -36,8 +38,11 @@ from typing import Any
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.links import is_blocked, release
+from rebat.rules.moves import complete_moves, note_acknowledged
+from rebat.rules.nodes import change_use
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
+from rebat.rules.replacement import keep_spares, reject_large, replace
 from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
 from rebat.rules.usage import account
@@ -257,46 +262,17 @@ def end_killed(state: Any, i: int, at: int) -> None:
 
 @rule
 def acknowledged(state: Any, extended: Any, i: int, now: int) -> None:
-    """Queue the remaining work of a killed attempt, or begin its wait."""
+    """Queue the remaining work of a killed attempt, begin its wait, or let it move."""
     row = state.kills[i]
-    if row.then:
+    if row.then > 0:
         requeue(state, extended, row.attempt, row.decided, row.timing, row.then, now)
+    elif extended is not None and row.then == codes.MOVES:
+        note_acknowledged(state, row.attempt)
     elif extended is not None:
         s, until, due = stop_of(state, row.victim), 0, 0
         if s >= 0:
             until, due = state.stops[s].at, state.stops[s].due
         begin_wait(state, row.attempt, row.victim, until, due, codes.FAILED, row.decided, now)
-
-
-@inlined_rule
-def change_use(state: Any, room: Any, node: int, up: bool) -> None:
-    """Note that a node failed, was drained, or returned, and whether it is usable now."""
-    n, p = state.n, state.home[node]
-    if not room.marked[node]:
-        room.marked[node] = True
-        room.changed[n.n_changed] = node
-        n.n_changed += 1
-    if up:
-        state.parts[p].repairs = 1
-    else:
-        state.parts[p].failures = 1
-    unusable = state.failed[node] or state.drained[node]
-    if unusable == state.down[node]:
-        return
-    state.down[node] = unusable
-    state.down_in[node // pool.BLOCK] += 1 if unusable else -1
-    if state.owner[node] == codes.FREE:
-        more = -1 if unusable else 1
-        n.n_free += more
-        state.parts[p].n_free += more
-        state.free[node // pool.BLOCK] += more
-
-
-@rule
-def drain(state: Any, room: Any, node: int, drained: bool, up: bool) -> None:
-    """Add (not ``up``) or remove a reason for the drain of a node, which is then drained or not."""
-    state.drained[node] = drained
-    change_use(state, room, node, up)
 
 
 @rule
@@ -375,12 +351,14 @@ def is_changed(state: Any) -> bool:
 
 
 @inlined_rule
-def settle(state: Any, now: int) -> int:
+def settle(state: Any, extended: Any, now: int) -> int:
     """Complete what happened. Return the number of attempts hit, or -1 if nothing is to decide."""
     n, attempts, hit, n_hit = state.n, state.attempts, state.hits, 0
     for i in range(n.n_retried):
         retry(state, state.lists[i].retried, now)
     n.n_retried = 0
+    if extended is not None and n.n_moves and n.n_kills == 0:
+        complete_moves(state, now)
     release(state, now)
     take_due_wakes(state, now)
     for i in range(n.n_hit):
@@ -389,7 +367,8 @@ def settle(state: Any, now: int) -> int:
             hit[n_hit].attempt = a
             n_hit += 1
     n.n_hit = 0
-    if not (is_changed(state) or n.n_failed_now or is_due(state, now)):
+    has_news, n.has_news = n.has_news and n.n_spares, 0
+    if not (is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
         return -1
     if n.n_kills == 0:
         n.may_plan = n.two_passes
@@ -409,21 +388,27 @@ def decide(
     A driver that asks Python policies calls the same steps, with a question instead of `steal` or
     of `plan_all`.
     """
-    if react(state, extended, now):
+    if react(state, room, extended, now):
         return go_on(state, room, table, cells, extended, recorder, now)
     return codes.DONE
 
 
 @inlined_rule
-def react(state: Any, extended: Any, now: int) -> bool:
+def react(state: Any, room: Any, extended: Any, now: int) -> bool:
     """React to what happened. Return whether anything is to decide."""
-    n, n_hit = state.n, settle(state, now)
+    n, n_hit = state.n, settle(state, extended, now)
     if n_hit < 0:
         return False
     n_before, failures = n.n_kills, n.n_failed_now != 0
     n.n_failed_now = 0
     if n_hit or n.n_stops or n.n_waits:
         begin_reaction(state, extended, n_hit, now)
+    if extended is not None and n.n_spares:  # after the free nodes at the failure were recorded
+        keep_spares(state, room, now)
+        reject_large(state)
+    if n_hit or n.n_stops or n.n_waits:
+        if extended is not None and n.replacing:
+            replace(state, room, n_hit, now)
         if failures and n.stealing:
             if extended is not None:
                 give_up_steals(state, now)
@@ -450,6 +435,9 @@ def go_on(
         if n.n_kills == 0 and extended is not None and n.n_waits and second_pass(state, now):
             continue
         if release(state, now):
+            if extended is not None and n.n_spares:
+                keep_spares(state, room, now)
+                reject_large(state)
             continue
         return codes.DONE
 

@@ -22,14 +22,17 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
 
     A failure hits a running attempt once in an instant. It causes at most two kills: of this
     attempt and of a victim. Each kill, and the end of each wait, causes a resubmission or a hold.
-    A failure in held nodes replaces their record, and possibly the nodes.
+    A failure in held nodes replaces their record, and possibly the nodes. A move causes three holds
+    at most, and more if target nodes return. Nodes leave the pool at most three times in an
+    instant, and each time that it is filled adds a node.
     """
     n, n_alive = state.n, arriving + state.n.n_entered + state.n.n_blocked
     for p in range(len(state.parts)):
         n_alive += state.parts[p].n_queued
     hits = n.n_hit + min(n.n_running, n_changed)
     kills = n.n_kills + min(n.n_running, 2 * hits + n.n_stops)
-    again, changed_holds = 2 * (kills + n.n_waits), 2 * n.n_waits * n_lines
+    again = (4 if n.replacing else 2) * (kills + n.n_waits + n.n_moves) + n.n_moves * n_lines
+    changed_holds = 2 * (n.n_waits + n.n_targets) * n_lines
     if n.retries:
         again += n.n_running + n.n_retried
     attempts = n.n_attempts + arriving + again + 1
@@ -46,6 +49,12 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         if state.waits[i].hold >= 0:
             k = state.attempts[state.waits[i].hold].n_nodes_at
             intervals += 3 * n_lines * (k + n_changed + 1)
+    n_drains = 0
+    if n.replacing:
+        n_spares = min(n.n_spares, n.n_nodes)
+        n_drains = 2 * n_spares + 8
+        intervals += 8 * (n.n_nodes + n_spares)
+        intervals += 2 * n_lines * n.n_nodes if n.n_targets else 0
     return (
         attempts,
         lists + 1,
@@ -54,6 +63,9 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n.n_stops + hits + 1,
         n.n_waits + kills + 1,
         n.n_holds + again + changed_holds + 1,
+        n.n_moves + kills + 1,
+        n.n_targets + again + 1,
+        n.n_drains + n_drains + 1,
         n.n_calls + again + 1,
         3 * (n_alive + again + hits) + 8,
         intervals,
@@ -61,7 +73,8 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
 
 
 TABLES = (
-    "attempts", "lists", "hits", "kills", "stops", "waits", "hold_records", "calls", "out", "nodes",
+    "attempts", "lists", "hits", "kills", "stops", "waits", "hold_records", "moves", "targets",
+    "drains", "calls", "out", "nodes",
 )  # fmt: skip
 """The tables of a state, in the order of `rows_needed`."""
 
@@ -78,7 +91,7 @@ def plan_needed(state: Any, p: int, n_more: int) -> Any:
     for i in range(n.n_entered):
         entered += state.jobs[state.attempts[state.lists[i].entered].job].part == p
     queue = part.n_queued + entered + 1
-    held = n.n_running + n.n_waits + n.n_left
+    held = n.n_running + n.n_waits + n.n_targets + n.n_left
     ends = part.n_planned_ends + n.n_new_holds + held + queue
     reserved = queue if n.depth == codes.ALL else min(queue, n.depth + part.n_nodes)
     points = max(part.base_n, part.plan_n) + 4 * (2 * held + n.n_new_holds + reserved) + 16
@@ -100,6 +113,8 @@ def table_needed(state: Any, room: Any, table: Any, n_more: int) -> Any:
     for i in range(n.n_waits):
         if state.waits[i].hold >= 0:
             intervals += 2 * attempts[state.waits[i].hold].n_nodes_at
+    for i in range(n.n_targets):
+        intervals += 2 * attempts[state.targets[i].hold].n_nodes_at
     for i in range(n.n_left):
         a = state.lists[i].left
         intervals += attempts[a].n_nodes_at + attempts[a].n_planned_at
@@ -107,7 +122,8 @@ def table_needed(state: Any, room: Any, table: Any, n_more: int) -> Any:
         intervals += 2 * attempts[state.lists[i].new_hold].n_nodes_at
     if n.max_wakes:  # plans in cells choose any free nodes
         intervals += n.n_free
-    changes = n.n_changed + 2 * (n.n_running + n.n_waits + n.n_left + n.n_new_holds) + 2 * queue
+    held = n.n_running + n.n_waits + n.n_targets + n.n_left + n.n_new_holds
+    changes = n.n_changed + 2 * held + 2 * queue
     return (
         table.n[blocks.SLICES] + 2 * changes + 4,
         min(table.n[blocks.BLOCKS] + queue + 2 * intervals, n.n_nodes),
@@ -118,9 +134,10 @@ def table_needed(state: Any, room: Any, table: Any, n_more: int) -> Any:
 @rule
 def instant_fits(state: Any, arriving: int, n_lines: int, n_changed: int) -> bool:
     """Return whether the tables have the rows that an instant needs."""
-    attempts, lists, hits, kills, stops, waits, records, calls, out, nodes = rows_needed(
-        state, arriving, n_lines, n_changed
-    )
+    (
+        attempts, lists, hits, kills, stops, waits, records, moves, targets, drains, calls, out,
+        nodes,
+    ) = rows_needed(state, arriving, n_lines, n_changed)  # fmt: skip
     return bool(
         attempts <= len(state.attempts)
         and lists <= len(state.lists)
@@ -129,6 +146,9 @@ def instant_fits(state: Any, arriving: int, n_lines: int, n_changed: int) -> boo
         and stops <= len(state.stops)
         and waits <= len(state.waits)
         and records <= len(state.hold_records)
+        and moves <= len(state.moves)
+        and targets <= len(state.targets)
+        and drains <= len(state.drains)
         and calls <= len(state.calls)
         and out <= len(state.out)
         and nodes <= state.nodes.shape[0]

@@ -35,6 +35,7 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
     attempts[a].nodes_at, attempts[a].n_nodes_at = first, k
     attempts[a].start = now
     attempts[a].size_of_hold = size
+    n.n_hit_waiting -= attempts[a].priority >= codes.FAILED
     if state.jobs[attempts[a].job].progress == 0:
         note_progress(state, attempts[a].job, codes.STARTED)
     n.n_nodes_used += k

@@ -64,8 +64,24 @@ def leave(state: Any, a: int, now: int, cause: int, useful: int) -> None:
     attempts[last].place = attempts[a].place
     state.lists[n.n_records].record = a
     n.n_records += 1
-    state.lists[n.n_left].left = a
-    n.n_left += 1
+    note_left(state, a)
+
+
+@rule
+def note_left(state: Any, a: int) -> None:
+    """Note that an attempt or a hold released its nodes. If the plan does not know it, it never
+    will.
+    """
+    n, in_plan = state.n, True
+    for i in range(n.n_new_holds):
+        if in_plan and state.lists[i].new_hold == a:
+            in_plan = False
+            n.n_new_holds -= 1
+        if not in_plan and i < n.n_new_holds:
+            state.lists[i].new_hold = state.lists[i + 1].new_hold
+    if in_plan:
+        state.lists[n.n_left].left = a
+        n.n_left += 1
 
 
 @inlined_rule
@@ -76,6 +92,7 @@ def reject(state: Any, a: int, cause: int) -> None:
     state.lists[state.n.n_records].n_before = state.n.n_kills  # the simulator kills these first
     state.n.n_records += 1
     state.n.unfinished -= 1
+    state.n.n_hit_waiting -= state.attempts[a].priority >= codes.FAILED
     emit(state, codes.REJECT, a, cause)
     note_progress(state, state.attempts[a].job, codes.NOT_OK)
 
@@ -88,6 +105,7 @@ def next_attempt(state: Any, a: int, priority: int, now: int) -> int:
     attempts[b].job, attempts[b].number = attempts[a].job, attempts[a].number + 1
     attempts[b].priority, attempts[b].queued = priority, now
     attempts[b].start = attempts[b].end = attempts[b].held_until = -1
+    n.n_hit_waiting += priority >= codes.FAILED
     return int(b)
 
 
@@ -117,10 +135,15 @@ def requeue(
 
     ``decided`` is the time at which the stop was decided.
     """
-    parameters, attempts, j = state.n, state.attempts, state.attempts[a].job
     b = again(state, a, priority, now)
-    if b < 0:
-        return
+    if b >= 0:
+        resume(state, extended, a, b, decided, timing)
+
+
+@rule
+def resume(state: Any, extended: Any, a: int, b: int, decided: int, timing: int) -> None:
+    """Give the remaining work of a stopped attempt to the next attempt ``b`` of its job."""
+    parameters, attempts, j = state.n, state.attempts, state.attempts[a].job
     rounded = False
     if extended is not None and parameters.six_digits:
         attempts[b].own_period, attempts[b].own_cost = attempts[a].own_period, attempts[a].own_cost
@@ -200,20 +223,11 @@ def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) ->
 
 @rule
 def let_go(state: Any, h: int, now: int) -> None:
-    """Release held nodes. If the plan does not know them, it never will."""
-    n, in_plan = state.n, True
+    """Release held nodes."""
     release_nodes(state, h)
     state.attempts[h].end = now
     end_record(state, h, now)
-    for i in range(n.n_new_holds):
-        if in_plan and state.lists[i].new_hold == h:
-            in_plan = False
-            n.n_new_holds -= 1
-        if not in_plan and i < n.n_new_holds:
-            state.lists[i].new_hold = state.lists[i + 1].new_hold
-    if in_plan:
-        state.lists[n.n_left].left = h
-        n.n_left += 1
+    note_left(state, h)
 
 
 @rule

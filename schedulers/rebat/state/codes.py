@@ -60,6 +60,10 @@ MOVED, PREEMPTED, HORIZON, MOLDED = range(11, 15)
 STARTED, NOT_OK, OK = range(1, 4)
 """Progress of a job: it has started, or it has ended. 0: it has not started."""
 
+QUEUED, IDLE, LOCAL, QUEUED_LAST = range(4)
+"""Steps of node replacement: a job that lost nodes is first in the queue, takes idle nodes, keeps
+its nodes, or is queued like a new job."""
+
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
@@ -67,7 +71,7 @@ DONE, MORE_EVENTS, LARGER_ROOM, REFERENCE = range(4)
 """Outcomes: complete; the simulation goes on with more events, or with larger arrays (`grown`); the
 reference must simulate."""
 
-START, REGISTER, REJECT, KILLS, CALL, REFUSE = range(6)
+START, REGISTER, REJECT, KILLS, CALL, REFUSE, STAY = range(7)
 """Decisions (`tables.Decision`)."""
 
 ALL = -1

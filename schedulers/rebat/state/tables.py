@@ -36,7 +36,7 @@ class Attempt(msgspec.Struct, gc=False):
     resubmissions are rounded. Fields of held nodes: ``record``, ``planned_at`` and ``n_planned_at``
     (the nodes that the plan knows), ``size_of_hold``, and ``lives`` (how often nodes were chosen).
     ``charged`` is the number of nodes that count for limits, ``label`` the place of a sort key that
-    Python computes.
+    Python computes, ``step`` a step of node replacement (`codes.IDLE` and others).
     """
 
     queued: int = 0
@@ -71,6 +71,7 @@ class Attempt(msgspec.Struct, gc=False):
     lives: Short = 0
     charged: Short = 0
     label: Short = 0
+    step: Short = 0
 
 
 class Job(msgspec.Struct, gc=False):
@@ -222,10 +223,39 @@ class Wait(msgspec.Struct, gc=False):
     priority: int = 0
 
 
+class Move(msgspec.Struct, gc=False):
+    """A stopped attempt, the nodes on which it continues, when the stop was decided, and the place
+    of its acknowledgement among those of the moves (0: not acknowledged).
+    """
+
+    attempt: int = 0
+    nodes_at: int = 0
+    n_nodes_at: int = 0
+    decided: int = 0
+    place: int = 0
+
+
+class Target(msgspec.Struct, gc=False):
+    """A row of held nodes, and the attempt that moves to them."""
+
+    hold: int = 0
+    attempt: int = 0
+
+
+class DrainRecord(msgspec.Struct, gc=False):
+    """Nodes that entered the pool of spare nodes, or left it (``up``), and when."""
+
+    at: int = 0
+    up: int = 0
+    nodes_at: int = 0
+    n_nodes_at: int = 0
+
+
 class Decision(msgspec.Struct, gc=False):
     """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and
     last plus 1). REGISTER: the resubmission, and the attempt before. REFUSE: the victim, and the
-    attempt that would wait for it, plus 1.
+    attempt that would wait for it, plus 1. STAY: the attempt that cannot move, and the node that is
+    not free.
     """
 
     kind: int = 0
@@ -412,6 +442,11 @@ class Numbers(msgspec.Struct, gc=False):
     max_wakes: int = 0
     retries: int = 0
     scanned: int = 0
+    replacing: int = 0
+    takes_own: int = 0
+    takes_idle: int = 0
+    hit_first: int = 0
+    n_spares: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -465,6 +500,17 @@ class Numbers(msgspec.Struct, gc=False):
     n_changing: int = 0
     now: int = 0
     is_deciding: int = 0
+    begins: int = 0
+    has_news: int = 0
+    has_notice: int = 0
+    has_pool: int = 0
+    n_pool: int = 0
+    lowest_spare: int = 0
+    n_hit_waiting: int = 0
+    n_moves: int = 0
+    n_acknowledged: int = 0
+    n_targets: int = 0
+    n_drains: int = 0
 
 
 class Links(NamedTuple):
@@ -530,7 +576,7 @@ class State(NamedTuple):
     failed, drained : bool arrays
         Why nodes are unusable.
     lists : rows of Lists
-    hits, kills, stops, waits, hold_records : rows
+    hits, kills, stops, waits, hold_records, moves, targets, drains : rows
     calls : rows of Entry
         Heap of the times at which stops are due.
     partitions, parts : rows of Partition and Part
@@ -574,6 +620,9 @@ class State(NamedTuple):
     stops: Any
     waits: Any
     hold_records: Any
+    moves: Any
+    targets: Any
+    drains: Any
     calls: Any
     partitions: Any
     parts: Any
@@ -671,10 +720,10 @@ def table_for(parameters: Any) -> BlockTable | None:
     return table
 
 
-def one_partition(n_nodes: int) -> Any:
+def one_partition(n_nodes: int, most: int) -> Any:
     """Return the table of partitions of a machine without partitions."""
     partitions = zeros(Partition, 1)
-    partitions["most"] = partitions["n_nodes"] = n_nodes
+    partitions["most"], partitions["n_nodes"] = most, n_nodes
     partitions["longest"] = FOREVER_US
     return partitions
 
@@ -743,6 +792,9 @@ def room_for(
         stops=new_rows(Stop, few, compiled),
         waits=new_rows(Wait, few, compiled),
         hold_records=new_rows(HoldRecord, few, compiled),
+        moves=new_rows(Move, few, compiled),
+        targets=new_rows(Target, few, compiled),
+        drains=new_rows(DrainRecord, few, compiled),
         calls=new_rows(Entry, few, compiled),
         partitions=rows_of(Partition, machine.rows, compiled),
         parts=rows_of(Part, parts, compiled),
@@ -867,6 +919,7 @@ def finished(room: Room) -> Room:
             attempts=array_of(Attempt, state.attempts[: state.n.n_attempts]),
             lists=array_of(Lists, state.lists),
             hold_records=array_of(HoldRecord, state.hold_records[: state.n.n_holds]),
+            drains=array_of(DrainRecord, state.drains[: state.n.n_drains]),
             jobs=zeros(Job, 0),
             blocks=array_of(Block, state.blocks),
             conditions=array_of(Condition, state.conditions),

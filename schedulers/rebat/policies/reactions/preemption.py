@@ -73,6 +73,8 @@ class Preemption(Periodic):
             and view.now_us - job.start_us >= self._grace_us
         ]
         later = sorted((row for row in places if row[0] > first), key=itemgetter(0), reverse=True)
+        if sum(job.attempt.n_nodes for _, job in later) < short:
+            return  # most rounds end here, so masks of all nodes come later
         usable = ~(view.machine.down | view.machine.drained)
         for _, job in later:
             if short <= 0:

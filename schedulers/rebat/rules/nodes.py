@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules: nodes that become usable or unusable, because they fail, are drained or return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rebat.kernels import pool
+from rebat.kernels.jit import inlined_rule, rule
+from rebat.state import codes
+
+
+@inlined_rule
+def change_use(state: Any, room: Any, node: int, up: bool) -> None:
+    """Note that a node failed, was drained, or returned, and whether it is usable now."""
+    n, p = state.n, state.home[node]
+    if not room.marked[node]:
+        room.marked[node] = True
+        room.changed[n.n_changed] = node
+        n.n_changed += 1
+    if up:
+        state.parts[p].repairs = 1
+    else:
+        state.parts[p].failures = 1
+    unusable = state.failed[node] or state.drained[node]
+    if unusable == state.down[node]:
+        return
+    state.down[node] = unusable
+    state.down_in[node // pool.BLOCK] += 1 if unusable else -1
+    if state.owner[node] == codes.FREE:
+        more = -1 if unusable else 1
+        n.n_free += more
+        state.parts[p].n_free += more
+        state.free[node // pool.BLOCK] += more
+
+
+@rule
+def drain(state: Any, room: Any, node: int, drained: bool, up: bool) -> None:
+    """Add (not ``up``) or remove a reason for the drain of a node, which is then drained or not."""
+    state.drained[node] = drained
+    change_use(state, room, node, up)
