@@ -17,7 +17,7 @@ from rebat.drive import simulate
 from rebat.drive.eligible import why_not_policy, why_not_workload
 from rebat.models.failures.renewal import Authors
 from rebat.policies.presets import preset
-from rebat.state import codes, tables
+from rebat.state import codes, rooms
 from rebat.workloads.generate import synthetic
 from tests.support.asked import asked
 from tests.support.both_ways import Case, play
@@ -78,9 +78,9 @@ def test_arrays_that_are_too_small_grow(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(simulate, "run", watched)
     for policy in policies:
         results = []
-        for spare, points in ((tables.SPARE, tables.POINTS), (0, 1)):
-            monkeypatch.setattr(tables, "SPARE", spare)
-            monkeypatch.setattr(tables, "POINTS", points)
+        for spare, points in ((rooms.SPARE, rooms.POINTS), (0, 1)):
+            monkeypatch.setattr(rooms, "SPARE", spare)
+            monkeypatch.setattr(rooms, "POINTS", points)
             events = Authors(600, 600).events(128, 0, None, 1)
             results.append(
                 simulate.simulate(

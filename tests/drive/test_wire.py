@@ -16,7 +16,7 @@ from rebat.drive.wire import Wire
 from rebat.engine.engine import EngineOptions
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
-from rebat.state import tables
+from rebat.state import rooms
 from tests.drive.test_both_ways import agreement
 from tests.support.asked import simulate
 from tests.support.both_ways import Case, check_same
@@ -131,7 +131,7 @@ def test_an_impossible_state_is_an_error(change) -> None:
 
 @pytest.mark.parametrize("how", ["interpreted", "asked"])
 def test_a_failure_can_hit_more_attempts_than_tables_have_rows(how: str) -> None:
-    n = tables.SMALL_PLAIN + 50
+    n = rooms.SMALL_PLAIN + 50
     everything = NodeSet.from_intervals([(0, n - 1)])
     events = [MachineEvent(to_us(at), at > 10, everything) for at in (10, 20)]
     workload = machine(n, *[(1, 50)] * n)

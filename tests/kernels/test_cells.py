@@ -13,7 +13,7 @@ from rebat.drive.site_windows import SiteWindows
 from rebat.kernels import cell_plan
 from rebat.kernels.counts import NEVER
 from rebat.rules.by_value import arrays_of
-from rebat.state import tables
+from rebat.state import rooms, tables
 from rebat.state.rows import zeros
 
 STEPS = st.lists(
@@ -106,7 +106,7 @@ def three_cells(order, windows, n_attempts=1):
     site = SiteWindows(text, whole_machine(3))
     site.who_of(Traits())
     parameters = tables.Numbers(n_nodes=3, max_wakes=site.max_wakes)
-    room = tables.room_for(
+    room = rooms.room_for(
         zeros(tables.Job, n_attempts), zeros(tables.Profile, 1), parameters, 0, whole_machine(3),
         tables.no_links(), tables.no_limits(), tables.no_tree(), arrays_of([], 3), False,
     )  # fmt: skip

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from rebat.kernels.jit import inlined_rule, reads
+
 PACKAGE = Path(__file__).parents[2] / "schedulers" / "rebat"
 NEW = {
     "VICTIMS": (
@@ -82,3 +84,18 @@ def test_a_rule_without_its_mark_is_told() -> None:
 
     with pytest.raises(TypeError, match="unmarked: a rule needs the mark @inlined_rule"):
         chosen([unmarked])
+
+
+@inlined_rule
+def lost(candidate):
+    return candidate.lost_us
+
+
+@inlined_rule
+def fewest_lost(candidate):
+    return lost(candidate)
+
+
+def test_what_a_called_rule_reads_is_known() -> None:
+    assert reads(fewest_lost, {"lost_us"})
+    assert not reads(fewest_lost, {"left_us"})

@@ -297,3 +297,10 @@ def test_weights_of_partitions_with_the_same_nodes(
     policy = preset(f"easy:order=multifactor:partition=1000,partitions={partitions}")
     result = simulate(workload, policy, how=how)
     assert result.rows.column("first_start").tolist() == starts
+
+
+@pytest.mark.parametrize("planning", ["list", "fifo"])
+def test_spare_nodes_of_partitions_that_share_nodes_are_refused(planning: str) -> None:
+    spec = f"baseline:planning={planning},react=replacement,spares=1,partitions=p:all:2+q:all:1"
+    with pytest.raises(InputError, match="spare nodes with partitions p and q, which share nodes"):
+        preset(spec)

@@ -23,7 +23,7 @@ from rebat.policies.windows import Reservation, read_reservations
 from rebat.rules.by_value import arrays_of
 from rebat.rules.windows import note
 from rebat.runs.single import simulate
-from rebat.state import tables
+from rebat.state import rooms, tables
 from rebat.state.rows import zeros
 from tests.support.amount import few
 from tests.support.restless import plain_ledger, supporting_point, with_fields, workload
@@ -360,7 +360,7 @@ def test_nodes_on_which_a_job_cannot_start_now(text, now, job, closed) -> None:
     windows = SiteWindows(text, machine)
     jobs["size"], jobs["wall"], jobs["who"] = 2, to_us(30), windows.who_of(traits_of(job))
     parameters = tables.Numbers(n_nodes=4, max_wakes=windows.max_wakes)
-    room = tables.room_for(
+    room = rooms.room_for(
         jobs, zeros(tables.Profile, 1), parameters, 0, machine, tables.no_links(),
         tables.no_limits(), tables.no_tree(), arrays_of([], 1), compiled=False,
     )  # fmt: skip

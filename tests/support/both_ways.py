@@ -38,7 +38,7 @@ from rebat.policies.reactions.stealing import StealingOptions
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult
-from rebat.state import codes, tables
+from rebat.state import codes, rooms
 from tests.support.asked import simulate
 from tests.support.dependent import check_dependent, dependent
 from tests.support.seeds import play_all
@@ -492,8 +492,8 @@ def check_same_plans(ours: PlanRecord | None, expected: PlanRecord | None) -> No
 
 def with_tiny_tables() -> None:
     """Let all tables begin with one row, or none, and grow only by what is needed."""
-    tables.SPARE, tables.POINTS, tables.SLICES = 0, 1, 1
-    tables.SMALL = tables.SMALL_PLAIN = 1
+    rooms.SPARE, rooms.POINTS, rooms.SLICES = 0, 1, 1
+    rooms.SMALL = rooms.SMALL_PLAIN = 1
     growing.GROWTH = 1
 
 

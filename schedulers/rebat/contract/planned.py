@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rebat.contract.view import View
-from rebat.core.attempts import Attempt
 from rebat.core.units import FOREVER_US
 
 Ints = npt.NDArray[np.int64]
@@ -75,15 +74,9 @@ class PlannedStarts(msgspec.Struct):
         starts_us : mapping
             Planned start in microseconds by id of the attempt. Other attempts have no reservation.
         """
-        return cls.of_attempts(view.queue.values(), starts_us)
-
-    @classmethod
-    def of_attempts(
-        cls, attempts: Iterable[Attempt], starts_us: Mapping[str, int]
-    ) -> PlannedStarts:
-        """Return the planned starts of these attempts (see `of`)."""
         rows = [
-            (a.serial, a.n_nodes, a.walltime_us, starts_us.get(a.id, NO_START)) for a in attempts
+            (a.serial, a.n_nodes, a.walltime_us, starts_us.get(a.id, NO_START))
+            for a in view.queue.values()
         ]
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
         serials, sizes, durations_us, given_us = (np.ascontiguousarray(row) for row in table.T)

@@ -25,7 +25,7 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.rules.by_value import arrays_of
 from rebat.rules.room import instant_fits
-from rebat.state import tables
+from rebat.state import rooms, tables
 from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
 
@@ -86,7 +86,7 @@ class AskState(Messages):
             replacing=True,  # policies can move attempts
         )
         self.show(
-            tables.room_for(
+            rooms.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 1), parameters, 64,
                 self.machine, tables.no_links(), tables.no_limits(), tables.no_tree(),
                 arrays_of([], 1), compiled=False,

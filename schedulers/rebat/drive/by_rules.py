@@ -37,7 +37,7 @@ from rebat.rules.fifo import choose
 from rebat.rules.instant import plan_all
 from rebat.rules.plan import withdraw
 from rebat.rules.room import plan_fits
-from rebat.state import codes, tables
+from rebat.state import codes, rooms, tables
 
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
@@ -84,7 +84,7 @@ class ByRules(Recorder):
                 session.add_owner(row, submissions[job_id].traits)
                 session.place(j, submissions[job_id].traits)
         session.show(
-            tables.with_plans_of(
+            rooms.with_plans_of(
                 session.room, machine, arrays_of(point.formulas, session.n_nodes),
                 session.shares.tree,
             )
@@ -96,7 +96,7 @@ class ByRules(Recorder):
     def _table(self, p: int) -> BlockTable | None:
         """Return the plan of the named nodes of a group, or None if nodes are only counted."""
         session = self._session
-        table, others = tables.table_for(session.state.n), session.state.home != p
+        table, others = rooms.table_for(session.state.n), session.state.home != p
         if table is None or not others.any():
             return table
         intervals = NodeSet.of_sorted(np.flatnonzero(others)).intervals
@@ -219,7 +219,8 @@ class ByRules(Recorder):
         lower = [
             running
             for name, running in jobs.running.items()
-            if self._tier(state, running.attempt.serial - 1) < tier
+            if running.start_us < now  # otherwise, it could be stopped and start for ever
+            and self._tier(state, running.attempt.serial - 1) < tier
             and name not in leaving
             and not self._transactions.registry.why_not_image(running)
         ]

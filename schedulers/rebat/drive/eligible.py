@@ -50,7 +50,7 @@ def _first(reasons: dict[str, bool]) -> str:
 def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
     planning, placement = point.planning, point.placement
-    steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
+    stealing = [part for part in point.reactions if isinstance(part, StealingOptions)]
     replaces = [part for part in point.reactions if isinstance(part, ReplacementOptions)]
     is_fifo = isinstance(planning, FifoOptions)
     reacts = f"react={point.values['react']}"
@@ -69,12 +69,12 @@ def why_not_policy(point: Point) -> str:
             and bool(point.reactions),
             f"placement={placement.name} with {reacts}": isinstance(placement, ClusterOptions)
             and bool(point.reactions),
-            reacts: len(point.reactions) > max(len(steals), len(replaces)),
+            reacts: len(point.reactions) > max(len(stealing), len(replaces)),
             "partitions with react=replacement": bool(replaces) and point.parted,
             "planning=fifo with react=replacement": bool(replaces) and is_fifo,
             "wait=hold": any(part.holds for part in replaces),
-            **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
-            **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
+            **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in stealing},
+            **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in stealing},
             f"limits={point.common.limits}": is_own(point.common.limits),
             "stages of recovery": point.recovery is not None,
         }

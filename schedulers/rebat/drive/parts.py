@@ -31,7 +31,7 @@ from rebat.policies.partitions import (
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.point import Point, is_in_python
-from rebat.state import codes, tables
+from rebat.state import codes, rooms, tables
 from rebat.state.rows import zeros
 
 Ints = npt.NDArray[np.int64]
@@ -188,7 +188,7 @@ def mask_of(nodes: NodeSet, original: Ints) -> npt.NDArray[np.bool_]:
 def whole_machine(n_nodes: int, n_spares: int = 0) -> LoopMachine:
     """Return a machine without partitions."""
     limit = SizeLimit(n_nodes, min(n_spares, n_nodes))
-    table, rows = tables.parts_for([n_nodes]), tables.one_partition(n_nodes, limit.most)
+    table, rows = rooms.parts_for([n_nodes]), rooms.one_partition(n_nodes, limit.most)
     members, shared = np.ones((1, n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
     home = np.zeros(n_nodes, dtype=np.int32)
     return LoopMachine(n_nodes, table, rows, home, members, shared, limit=limit)
@@ -217,7 +217,7 @@ def machine_of(
     sets = [nodes_of_all(group) for group in groups]
     others = ~nodes_of_all(partitions).mask(n_nodes)
     sets += [NodeSet.of_sorted(np.flatnonzero(others))] if others.any() else []
-    table = tables.parts_for([nodes.size for nodes in sets])
+    table = rooms.parts_for([nodes.size for nodes in sets])
     row_of = {row.name: i for i, row in enumerate(row for group in groups for row in group)}
     rows = zeros(tables.Partition, len(partitions))
     shared = np.zeros(len(sets), dtype=np.bool_)

@@ -83,7 +83,7 @@ from rebat.policies.windows import read_reservations
 from rebat.rules import steals
 from rebat.rules.by_value import arrays_of
 from rebat.rules.links import links_of
-from rebat.state import codes, tables
+from rebat.state import codes, rooms, tables
 from rebat.state.rows import zeros
 
 Ints = npt.NDArray[np.int64]
@@ -313,11 +313,11 @@ def simulate(
     formulas = arrays_of(point.formulas, n_nodes)
     play: Any = machine_code_of(run) if compiled else run
     n_failures = len(events.columns(until_us, n_nodes)[0][-1])
-    room = tables.room_for(
+    room = rooms.room_for(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formulas, compiled,
     )  # fmt: skip
-    plan, cells = tables.table_for(parameters), windows.table(room)
+    plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
     if needs_python(point):
@@ -344,7 +344,7 @@ def simulate(
         else:
             room = with_rows(room, n.n_arriving, n.n_events, n.n_changing)
         cells = windows.extend(cells, room)
-    room = machine.restore(tables.finished(room))
+    room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
     source = Known(jobs, table, events, machine, limits, windows)
     return outcome_of(source, events, room, plans, on_progress)
@@ -433,7 +433,7 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     jobs = zeros(tables.Job, 0)
     profiles = zeros(tables.Profile, 0)
     machine, links = whole_machine(1), tables.no_links()
-    room = tables.room_for(
+    room = rooms.room_for(
         jobs, profiles, parameters, 0, machine, links, tables.no_limits(), tables.no_tree(),
         arrays_of([], 1), True,
     )  # fmt: skip
@@ -442,7 +442,7 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     return (
         *Events([]).columns(0, 1)[0],
         room,
-        tables.table_for(parameters),
+        rooms.table_for(parameters),
         windows.table(room),
         extended(parameters),
         None,

@@ -64,7 +64,7 @@ from rebat.rules.instant import (
 from rebat.rules.moves import drop_move, hold_targets
 from rebat.rules.room import instant_fits, plan_fits
 from rebat.rules.waits import remove_row, second_pass
-from rebat.state import codes, tables
+from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
 
@@ -89,7 +89,7 @@ class Wire(Messages):
     @property
     def ledger(self) -> Ledger:
         """Records of the simulation."""
-        room = self.machine.restore(tables.finished(self.room))
+        room = self.machine.restore(rooms.finished(self.room))
         source = Told(self)
         ledger = ledger_of(source, Rows(source, room), room)
         ledger.node_events, ledger.refusals = self.node_events, self._refusals
@@ -167,9 +167,9 @@ class Wire(Messages):
         self.hits: dict[int, tuple[int, int]] = {}  # time and cause of failures of attempts
         self.profile_rows: dict[tuple[str, str, int], tuple[int, InputError | None]] = {}
         self._by_name, self._by_prefix = Labels(), Labels()
-        self.table, self.cells = tables.table_for(self.parameters), None
+        self.table, self.cells = rooms.table_for(self.parameters), None
         self.show(
-            tables.room_for(
+            rooms.room_for(
                 zeros(tables.Job, 0), zeros(tables.Profile, 0), self.parameters, 0,
                 self.machine, tables.no_links(), tables.no_limits(), self.shares.tree,
                 self.formulas, compiled=False,

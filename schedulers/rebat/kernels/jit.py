@@ -233,8 +233,11 @@ def _last(number: int, argument: Any) -> Any:
 
 
 def reads(function: Any, fields: Collection[str]) -> bool:
-    """Return whether a function reads an attribute with one of these names."""
-    return not set(fields).isdisjoint(function.__code__.co_names)
+    """Return whether a rule or one that it calls reads an attribute with one of these names."""
+    names = set(function.__code__.co_names)
+    called = [function.__globals__[name] for name in names & function.__globals__.keys()]
+    rules = [each for each in called if isinstance(each, FunctionType) and each in _RULES]
+    return not names.isdisjoint(fields) or any(reads(each, fields) for each in rules)
 
 
 def machine_code_of(function: Any) -> Any:

@@ -36,8 +36,8 @@ class Variants(Options, frozen=True):
         str,
         several(
             ("requeue", *REACTIONS),
-            "Rules that decide what happens to running jobs, for example after a failure, or "
-            "FILE.py:NAME; join several rules with +.",
+            "Rules that decide what happens to running jobs, for example after a failure: names, "
+            "or FILE.py:NAME, joined by +.",
             OwnReaction,
         ),
     ] = "requeue"

@@ -96,7 +96,7 @@ class Parts:
     context : callable
         Function that returns new inputs for a planning and its reactions.
     plans : bool
-        Whether each group has its own plan. Otherwise, the planning has one queue per tier (fifo).
+        Whether each group has its own plan. Otherwise, all partitions have one queue (fifo).
     """
 
     def __init__(self, text: str, context: Callable[[], Context], plans: bool = True) -> None:
@@ -145,8 +145,9 @@ class Parts:
         context = msgspec.structs.replace(
             context, order=weighted(context.order, self.partitions, of)
         )
-        if self._plans and differ(rows):
-            check_shared(rows, context.n_spares, context.flexible, context.placement.alike)
+        if differ(rows):
+            alike = context.placement.alike or not self._plans
+            check_shared(rows, context.n_spares, context.flexible, alike)
         return Part(part, context, planned)
 
     def partition_of(self, view: View, job_id: str) -> Partition:

@@ -448,7 +448,7 @@ class Point(msgspec.Struct, frozen=True):
                 raise InputError(problem, expected=expected)
         self._check_order_and_limits()
         self._check_reservations()
-        if self.parted and not isinstance(self.planning, FifoOptions):
+        if self.parted:
             self._check_partitions()
         if not self.placement.backwards and any(
             row.backwards for row in read_partitions(self.partitions)
@@ -490,6 +490,7 @@ class Point(msgspec.Struct, frozen=True):
         """Raise InputError if the other parts do not support the partitions."""
         placement = self.placement
         alike = isinstance(placement, AnyOptions | NamedOptions)
+        alike |= isinstance(self.planning, FifoOptions)
         if not (alike or isinstance(placement, ClusterOptions)):
             problem = f"partitions are not possible with placement {placement.name!r}"
             raise InputError(problem, "axis partitions", "placement=any, named or cluster")

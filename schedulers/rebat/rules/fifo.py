@@ -9,7 +9,7 @@ start before it.
 
 Partitions with tiers: jobs of lower tiers are checkpointed when the nodes that they leave are
 enough for an attempt that does not fit (section 4.3). They return to their previous place in the
-queue. Until then no other attempt starts.
+queue. The present plan starts no other attempt.
 
 Reservations: an attempt starts on no node that it could still use in a window that is closed to it.
 If its job requested a reservation, it starts only on nodes of this reservation, if it fits in the
@@ -22,7 +22,7 @@ from typing import Any
 
 from rebat.kernels import cell_plan, cores, pool
 from rebat.kernels.jit import rule
-from rebat.rules.limits import exceeds
+from rebat.rules.limits import exceeds, is_above
 from rebat.rules.starts import lowest_free_of, start_on
 from rebat.rules.usage import charge
 from rebat.state import codes
@@ -94,6 +94,9 @@ def serve(
             break
         a = queue[visible[3, at] if n.limited else at]
         k, first = -1, n.n_nodes_used
+        if is_above(state, a):  # it blocks no partition: another plan follows without it
+            n.is_exceeded = state.parts[p].withdrawn = 1
+            return n_due
         if size[at] <= state.parts[p].n_free and not makes_room:
             if cells is None and n.chooser == codes.LOWEST:
                 k = lowest_free_of(state, p, size[at], state.nodes[first:])

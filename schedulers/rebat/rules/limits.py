@@ -76,9 +76,14 @@ def exceeds(state: Any, recorder: Any, a: int) -> bool:
 
     A recorder (see `rebat.drive.plans`) knows the limits that are functions in a file.
     """
-    job, may_start = state.jobs[state.attempts[a].job], True
+    may_start = True
     if recorder is not None:
         may_start = recorder.may_start(state, a)
-    if not may_start:
-        return True
+    return not may_start or is_above(state, a)
+
+
+@rule
+def is_above(state: Any, a: int) -> bool:
+    """Return whether an attempt would exceed a limit of users, accounts or queues."""
+    job = state.jobs[state.attempts[a].job]
     return bool(state.n.limited and job.size > allowed_to(state, job.client))

@@ -58,7 +58,7 @@ def keep_spares(state: Any, room: Any, now: int) -> None:
         nodes[at, 0], nodes[at, 1] = max(0, n.n_nodes - n.n_spares), n.n_nodes - 1
     elif releases:
         k, _ = standby(state, n.n_pool, at)
-    elif not releases and missing > 0 and n.n_free:
+    elif missing > 0 and n.n_free:
         k = pool.highest_free(state.owner, state.down, state.free, missing, nodes[at:])
     if k:
         n.n_nodes_used += k

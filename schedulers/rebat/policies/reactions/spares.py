@@ -17,6 +17,8 @@ from rebat.policies.context import Context
 class SparePool:
     """The spare nodes: no job starts on them, and they replace failed nodes.
 
+    `rebat.rules.replacement` is the pool of runs in which no policy is asked.
+
     At the beginning, the pool contains the last nodes of the machine. Later, idle nodes refill it.
     """
 
