@@ -34,7 +34,8 @@ def one_job(attempt, running, view):
     return not user or user not in [other.traits.user for other in running]
 
 def any_job(attempt, running, view):
-    return True
+    import numpy as np
+    return np.bool_(True)
 
 def from_the_second_hour(attempt, running, view):
     return True if view.now_us >= HOUR else HOUR
@@ -134,9 +135,9 @@ def test_a_job_that_a_limit_bars_preempts_no_other(rules: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "told"),
     [
-        ("nothing", r"^mine\.py:18: nothing\.plan at .*None \(expected True, False, or a later"),
-        ("past", r"^mine\.py:21: past\.plan at .*returned 0 \(expected True, False, or a later"),
-        ("broken", r"^mine\.py:25: broken\.plan at .*AttributeError"),
+        ("nothing", r"^mine\.py:19: nothing\.plan at .*None \(expected True, False, or a later"),
+        ("past", r"^mine\.py:22: past\.plan at .*returned 0 \(expected True, False, or a later"),
+        ("broken", r"^mine\.py:26: broken\.plan at .*AttributeError"),
     ],
 )
 def test_limits_that_fail_are_told(rule: str, told: str, rules: Path) -> None:

@@ -21,7 +21,7 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.traits import Traits
 from rebat.policies.composition import Planning, Wrapping
-from rebat.policies.own import Rule, UnfitAnswer
+from rebat.policies.own import Rule, UnfitAnswer, called
 from rebat.policies.shares import Shares
 
 KINDS = ("user", "account", "queue")
@@ -321,10 +321,10 @@ class OwnLimit(msgspec.Struct, frozen=True):
 
     def __call__(self, attempt: Attempt, running: Sequence[Attempt], view: View) -> bool | int:
         """Return the result of the function."""
-        answer: bool | int = self.rule(attempt, running, view)
+        answer: bool | int = called(self.rule, attempt, running, view)
         later = isinstance(answer, int) and answer > view.now_us
         if not (isinstance(answer, bool) or later):
-            raise UnfitAnswer(self.rule, answer, "True, False, or a later time in microseconds")
+            raise UnfitAnswer(self.rule, answer, "True, False, or a later time in whole us")
         return answer
 
 

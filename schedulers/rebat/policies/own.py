@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.policies.guard import place_of
@@ -149,6 +150,12 @@ class UnfitAnswer(TypeError):
     def __init__(self, rule: Rule, answer: object, expected: str) -> None:
         super().__init__(f"the rule returned {answer!r:.60} (expected {expected})")
         self.place = place_of(rule)
+
+
+def called(rule: Rule, *given: Any) -> Any:
+    """Return the answer of a rule. A number or a truth value of numpy becomes one of Python."""
+    answer = rule(*given)
+    return answer.item() if isinstance(answer, np.generic) else answer
 
 
 def numbers(rule: Rule, answer: Any) -> tuple[float, ...]:

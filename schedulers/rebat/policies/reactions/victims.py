@@ -16,7 +16,7 @@ import msgspec
 from rebat.contract import When
 from rebat.core.attempts import Attempt, Running
 from rebat.core.units import FOREVER_US
-from rebat.policies.own import Rule, UnfitAnswer, numbers
+from rebat.policies.own import Rule, UnfitAnswer, called, numbers
 from rebat.policies.queue_order import program_id
 from rebat.rules import steals
 from rebat.rules.steals import CRITERIA, VICTIMS
@@ -146,7 +146,7 @@ class OwnCriterion(msgspec.Struct, frozen=True):
 
     def __call__(self, steal: Steal) -> bool:
         """Return the result of the function."""
-        answer = self.rule(steal)
+        answer = called(self.rule, steal)
         if not isinstance(answer, bool):
             raise UnfitAnswer(self.rule, answer, "True or False")
         return answer
