@@ -150,8 +150,8 @@ class PlanByRules(msgspec.Struct, frozen=True):
     ``point`` is the `Point` with the parameters of the rules. ``keys`` contains the sort keys of
     the attempts that arrived, then of those that were resubmitted, if Python computes the keys.
     ``announced`` contains the reservations that administrators have announced so far. ``choose`` is
-    the chooser of the placement. ``may_start`` states whether a limit in a file allows an attempt,
-    given its id, to start now, after those that start earlier in this plan.
+    the chooser of the placement. ``may_start`` states whether a limit in a file allows an attempt
+    to start now. It receives its id, and the ids of those that start earlier in this plan.
     """
 
     point: Any

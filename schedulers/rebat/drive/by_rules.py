@@ -60,6 +60,7 @@ class ByRules(Recorder):
         self._begun: dict[int, tuple[list[int], list[int]]] = {}
         """The attempts that the last plan of each group started, and their positions before."""
         self._n_out = 0
+        self._starting: list[str] = []
         self._victims: list[Running] = []
         """The attempts that make room for an attempt of a higher tier."""
 
@@ -139,7 +140,7 @@ class ByRules(Recorder):
         self._make_room(proposal.announced)
         self._n_out, self._begun = 0, {}
         self._choose, self._may_start = proposal.choose, proposal.may_start
-        self._victims, self._any_barred = [], False
+        self._victims, self._starting, self._any_barred = [], [], False
         outcome = plan_all(session.state, session.room, None, self._cells, self, session.now_us)
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         session.check_runs()
@@ -207,9 +208,15 @@ class ByRules(Recorder):
 
     def may_start(self, state: Any, a: int) -> bool:
         """Return whether a user-defined limit allows an attempt to start in this plan."""
-        may_start = self._may_start is None or self._may_start(self._session.names[a])
+        if self._may_start is None:
+            return True
+        may_start = bool(self._may_start(self._session.names[a], self._starting))
         self._any_barred |= not may_start
-        return bool(may_start)
+        return may_start
+
+    def starts(self, state: Any, a: int) -> None:
+        """Note an attempt that the plan will start."""
+        self._starting.append(self._session.names[a])
 
     def makes_room(self, state: Any, room: tables.Room, cells: Any, a: int, now: int) -> bool:
         """Find the attempts of lower tiers whose nodes an attempt needs that does not fit."""

@@ -89,6 +89,9 @@ class Recorder:
         """Return whether the limits that are functions in a file allow an attempt to start."""
         return True
 
+    def starts(self, state: Any, a: int) -> None:
+        """Note an attempt that the plan will start, if limits or usage concern it."""
+
     def note(self, room: tables.Room, p: int) -> None:
         """Note the plan of a group."""
 

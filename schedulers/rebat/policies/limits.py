@@ -363,8 +363,12 @@ class OwnLimits(Accounting):
             else:
                 yield proposal
 
-    def _may_start(self, view: View, attempt_id: str) -> bool:
-        return not self._exceeds(view, view.queue[attempt_id], {})
+    def _may_start(self, view: View, attempt_id: str, starting: Sequence[str]) -> bool:
+        attempt, before = view.queue[attempt_id], self._running
+        self._running = (*before, *map(view.queue.__getitem__, starting))
+        reason = self._why_barred(view, attempt, attempt.traits)
+        self._running = before
+        return not reason
 
     def _note_running(self, view: View) -> None:
         held = [waiting.held for waiting in view.waiting.values() if waiting.held]

@@ -22,9 +22,9 @@ from typing import Any
 
 from rebat.kernels import cell_plan, cores, pool
 from rebat.kernels.jit import rule
-from rebat.rules.limits import exceeds, is_above
+from rebat.rules.limits import exceeds
 from rebat.rules.starts import lowest_free_of, start_on
-from rebat.rules.usage import charge
+from rebat.rules.usage import charge_start
 from rebat.state import codes
 
 
@@ -94,8 +94,9 @@ def serve(
             break
         a = queue[visible[3, at] if n.limited else at]
         k, first = -1, n.n_nodes_used
-        if is_above(state, a):  # it blocks no partition: another plan follows without it
-            n.is_exceeded = state.parts[p].withdrawn = 1
+        if n.accounted and exceeds(state, recorder, a):
+            # it blocks no partition: another plan follows without it (see `charge_due`)
+            n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
             return n_due
         if size[at] <= state.parts[p].n_free and not makes_room:
             if cells is None and n.chooser == codes.LOWEST:
@@ -105,10 +106,7 @@ def serve(
                 k = choose(state, room, cells, recorder, a, now, state.nodes[first:])
         if k >= 0:
             if n.accounted:
-                if exceeds(state, recorder, a):  # another plan follows (see `charge_due`)
-                    n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
-                    return n_due
-                charge(state, a, size[at], now)
+                charge_start(state, recorder, a, size[at], now)
             start_on(state, a, p, first, k, size[at], now)
             room.positions[n_due] = at
             n_due += 1

@@ -79,11 +79,6 @@ def exceeds(state: Any, recorder: Any, a: int) -> bool:
     may_start = True
     if recorder is not None:
         may_start = recorder.may_start(state, a)
-    return not may_start or is_above(state, a)
-
-
-@rule
-def is_above(state: Any, a: int) -> bool:
-    """Return whether an attempt would exceed a limit of users, accounts or queues."""
     job = state.jobs[state.attempts[a].job]
-    return bool(state.n.limited and job.size > allowed_to(state, job.client))
+    is_above = state.n.limited and job.size > allowed_to(state, job.client)
+    return bool(is_above or not may_start)

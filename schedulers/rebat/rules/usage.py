@@ -74,8 +74,16 @@ def charge_due(
         if n.is_exceeded or exceeds(state, recorder, a):
             n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
             return i
-        charge(state, a, state.jobs[state.attempts[a].job].size, now)
+        charge_start(state, recorder, a, state.jobs[state.attempts[a].job].size, now)
     return n_due
+
+
+@rule
+def charge_start(state: Any, recorder: Any, a: int, n_nodes: int, now: int) -> None:
+    """Count an attempt that this plan starts."""
+    if recorder is not None:
+        recorder.starts(state, a)
+    charge(state, a, n_nodes, now)
 
 
 @rule
