@@ -98,6 +98,16 @@ def test_a_limit_states_when_it_is_asked_again(rules: Path) -> None:
         assert min(a.start_us for a in result.ledger.attempts if a.start_us >= 0) == HOUR_US
 
 
+def tiered(rows: list[tuple[int, int, int, str, str]]) -> Workload:
+    """Return jobs of 4 nodes: size, submission, run time, partition and user."""
+    jobs = tuple(
+        Job(str(n), size, to_us(at), to_us(200), f"d{run}", {"partition": where, "user": user})
+        for n, (size, at, run, where, user) in enumerate(rows)
+    )
+    profiles = {f"d{run}": {"type": "delay", "delay": run} for _, _, run, _, _ in rows}
+    return Workload("w", 4, jobs, profiles)
+
+
 @pytest.mark.parametrize("limit", ["user:jobs=1", "{0}:one_job"])
 def test_preemption_under_limits_comes_to_an_end(limit: str, rules: Path) -> None:
     """A job that starts in a plan is not preempted in the same instant, again and again."""
@@ -107,27 +117,17 @@ def test_preemption_under_limits_comes_to_an_end(limit: str, rules: Path) -> Non
         (1, 2, 40, "lo", "b"),
         (3, 3, 40, "hi", "a"),
     ]
-    jobs = tuple(
-        Job(str(n), size, to_us(at), to_us(200), f"d{run}", {"partition": where, "user": user})
-        for n, (size, at, run, where, user) in enumerate(rows)
-    )
-    profiles = {f"d{run}": {"type": "delay", "delay": run} for _, _, run, _, _ in rows}
     spec = "baseline:planning=fifo,partitions=hi:all:2+lo:all:1,limits=" + limit.format(rules)
     down = [MachineEvent(to_us(at), up, NodeSet.of([3])) for at, up in ((1, False), (200, True))]
-    result = simulate(Workload("w", 4, jobs, profiles), scheduler(spec), machine_events=down)
+    result = simulate(tiered(rows), scheduler(spec), machine_events=down)
     ended = {row[0]: row[2] / 1e6 for row in starts(result)}
     assert ended == {"w0!0": 3, "w0!0#1": 104, "w0!1": 240, "w0!2": 144, "w0!3": 280}
 
 
 def test_a_job_that_a_limit_bars_preempts_no_other(rules: Path) -> None:
     rows = [(3, 0, 100, "lo", "x"), (1, 1, 40, "hi", "c"), (2, 1, 40, "hi", "c")]
-    jobs = tuple(
-        Job(str(n), size, to_us(at), to_us(200), f"d{run}", {"partition": where, "user": user})
-        for n, (size, at, run, where, user) in enumerate(rows)
-    )
-    profiles = {f"d{run}": {"type": "delay", "delay": run} for _, _, run, _, _ in rows}
     spec = "baseline:planning=fifo,partitions=hi:all:2+lo:all:1,limits=user:jobs=1"
-    result = simulate(Workload("w", 4, jobs, profiles), scheduler(spec))
+    result = simulate(tiered(rows), scheduler(spec))
     ends = {a.attempt.id: a.end_us / 1e6 for a in result.ledger.attempts}
     assert ends["w0!0"] == ends["w0!1"] == 41  # not at 1 s
 

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from rebat.contract import Changes, Machine, PlannedStarts, Requeue, Stop, Wake, When
-from rebat.contract.planned import joined
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.errors import InputError
@@ -20,7 +19,7 @@ from rebat.drive.growing import larger, with_plans, with_spaces
 from rebat.drive.keys import LIMIT, STEP
 from rebat.drive.labels import Labels
 from rebat.drive.parts import machine_of
-from rebat.drive.plans import Recorder, barred_attempts, planned_starts, waiting
+from rebat.drive.plans import Recorder, all_starts, barred_attempts, planned_starts
 from rebat.drive.simulate import parameters_of, set_partitions
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
@@ -278,11 +277,7 @@ class ByRules(Recorder):
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
         room = self._session.room
-        parts = range(len(room.state.parts))
-        if room.state.n.fifo:
-            return waiting(room)
-        planned = [planned_starts(room, p, *self._begun.get(p, ([], []))) for p in parts]
-        return joined(planned) if self._session.site.partitions else planned[0]
+        return all_starts(room, lambda p: planned_starts(room, p, *self._begun.get(p, ([], []))))
 
     def reasons(self) -> dict[str, str]:
         """Return why limits bar attempts, by id."""

@@ -26,16 +26,11 @@ def why_not_start(attempt: Attempt | None, start: Start, machine: Nodes) -> Refu
     elif size < 1:
         reason = "cannot start without nodes"
     elif start.nodes is not None:
-        return not_free(start.attempt_id, "start", start.nodes, machine)
+        obstacle = machine.obstacle(start.nodes)
+        return obstructed(start.attempt_id, "start", obstacle) if obstacle >= 0 else None
     elif size > machine.n_free:
         reason = f"needs {counted(size, 'node')}, but the number of free nodes is {machine.n_free}"
     return Refusal(start.attempt_id, reason) if reason else None
-
-
-def not_free(attempt_id: str, action: str, nodes: NodeSet, machine: Nodes) -> Refusal | None:
-    """Check that the nodes of a start are usable and free. A refusal states ``action``."""
-    obstacle = machine.obstacle(nodes)
-    return obstructed(attempt_id, action, obstacle) if obstacle >= 0 else None
 
 
 def obstructed(attempt_id: str, action: str, node: int) -> Refusal:

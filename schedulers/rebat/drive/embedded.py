@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels.jit import whole_rule
+from rebat.kernels.jit import inlined_rule, whole_rule
 from rebat.rules.instant import (
     acknowledged,
     change_nodes,
@@ -26,6 +26,18 @@ from rebat.rules.replacement import keep_spares
 from rebat.rules.room import instant_fits
 from rebat.rules.waits import second_pass
 from rebat.state import codes
+
+
+@inlined_rule
+def change_next(
+    state: Any, room: Any, extended: Any, line_up: Any, line_cause: Any, line_first: Any,
+    line_nodes: Any, now: int,
+) -> int:  # fmt: skip
+    """Let the nodes of the next node event fail or come up (see `run` and `change_nodes`)."""
+    i = state.n.next_line
+    state.n.next_line += 1
+    nodes = line_nodes[line_first[i] : line_first[i + 1]]
+    return change_nodes(state, room, extended, nodes, line_up[i] != 0, line_cause[i], now)
 
 
 @whole_rule
@@ -136,14 +148,11 @@ def run(
                 n.has_notice = n.next_job == n_jobs
             else:
                 while n.next_line < n_lines and line_at[n.next_line] == now:
-                    outcome = change_nodes(
-                        state, room, extended,
-                        line_nodes[line_first[n.next_line] : line_first[n.next_line + 1]],
-                        line_up[n.next_line] != 0, line_cause[n.next_line], now,
-                    )  # fmt: skip
+                    outcome = change_next(
+                        state, room, extended, line_up, line_cause, line_first, line_nodes, now
+                    )
                     if outcome != codes.DONE:
                         return outcome
-                    n.next_line += 1
                 n.line_sequence = n.sequence
             noticed |= n.has_notice != 0
             noticed |= which == 2 and n.next_line == n_lines and not parameters.drawn
@@ -186,14 +195,11 @@ def run(
         until = max(until, state.wakes[i])
     while n.next_line < n_lines and line_at[n.next_line] <= until:
         now = line_at[n.next_line]
-        outcome = change_nodes(
-            state, room, extended,
-            line_nodes[line_first[n.next_line] : line_first[n.next_line + 1]],
-            line_up[n.next_line] != 0, line_cause[n.next_line], now,
-        )  # fmt: skip
+        outcome = change_next(
+            state, room, extended, line_up, line_cause, line_first, line_nodes, now
+        )
         if outcome != codes.DONE:
             return outcome
-        n.next_line += 1
         is_last = n.next_line == n_lines or line_at[n.next_line] != now
         if extended is not None and n.n_spares and is_last:
             keep_spares(state, room, now)

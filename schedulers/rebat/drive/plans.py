@@ -64,6 +64,15 @@ def waiting(room: tables.Room) -> PlannedStarts:
     return starts
 
 
+def all_starts(room: tables.Room, of_group: Callable[[int], PlannedStarts]) -> PlannedStarts:
+    """Return the planned starts of all groups of partitions, given those of each group."""
+    state = room.state
+    if state.n.fifo:
+        return waiting(room)
+    planned = [*map(of_group, range(len(state.parts)))]
+    return joined(planned) if state.n.parted else planned[0]
+
+
 def barred_attempts(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
     """Return the reasons of the attempts that limits bar."""
     state, reasons = room.state, {}
@@ -173,17 +182,13 @@ class RuleRecorder(Recorder):
         new = state.out[self._n_out : state.n.n_out]
         begun = [row.subject for row in new if row.kind == codes.START]
         self._n_out = state.n.n_out
-        self._planned[p] = planned_starts(room, p, begun, room.positions)
+        if not state.n.fifo:
+            self._planned[p] = planned_starts(room, p, begun, room.positions)
 
     def end(self, room: tables.Room, now: int) -> None:
         """Record the plans of all partitions."""
         state, recorder = room.state, self._recorder
-        planned = [
-            self._planned.get(p) or planned_starts(room, p, [], []) for p in range(len(state.parts))
-        ]
-        starts = joined(planned) if self._machine.partitions else planned[0]
-        if state.n.fifo:
-            starts = waiting(room)
+        starts = all_starts(room, lambda p: self._planned.get(p) or planned_starts(room, p, [], []))
         is_changed = recorder.compare(starts, now, state.n.n_free)
         for a, reason in barred_attempts(room, self._limits).items():
             is_changed |= recorder.explain(a + 1, reason)

@@ -364,15 +364,15 @@ class OwnLimits(Accounting):
                 yield proposal
 
     def _may_start(self, view: View, attempt_id: str, starting: Sequence[str]) -> bool:
-        attempt, before = view.queue[attempt_id], self._running
-        self._running = (*before, *map(view.queue.__getitem__, starting))
-        reason = self._why_barred(view, attempt, attempt.traits)
-        self._running = before
-        return not reason
+        self._note_running(view, starting)
+        attempt = view.queue[attempt_id]
+        return not self._why_barred(view, attempt, attempt.traits)
 
-    def _note_running(self, view: View) -> None:
+    def _note_running(self, view: View, starting: Sequence[str] = ()) -> None:
+        """Note the running attempts, the held nodes, and the attempts that start now."""
         held = [waiting.held for waiting in view.waiting.values() if waiting.held]
-        self._running = tuple(run.attempt for run in (*view.running.values(), *held))
+        running = (run.attempt for run in (*view.running.values(), *held))
+        self._running = (*running, *(view.queue[name] for name in starting))
 
     def _why_barred(self, view: View, attempt: Attempt, traits: Traits) -> str:
         answer = self._rule(attempt, self._running, view)
