@@ -13,8 +13,8 @@ from rebat.kernels.box_sums import mix
 from rebat.models.boxes import LISTS, packed
 from rebat.models.failures.per_node import FAMILIES
 from rebat.models.topology import Torus
+from rebat.policies.placement.boxed import Volumes
 from rebat.policies.placement.boxes import Division, Site
-from rebat.policies.planning.boxed import Volumes
 
 
 @given(st.data())

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,11 +10,9 @@ from hypothesis import strategies as st
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.planning.counted import MOST_LATER, Base, CountedPlan, Profile
-from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.queue_order import fcfs
 from tests.oracles.counts import Plan
 from tests.support.amount import few
+from tests.support.plans import CountedPlan, Waiting
 
 NODES = 12
 
@@ -30,7 +27,7 @@ class Both:
 
     def __init__(self) -> None:
         self.now, self.serial = 0, 0
-        self.plan, self.queue = CountedPlan(NODES), SortedQueue(fcfs)
+        self.plan, self.queue = CountedPlan(NODES), Waiting()
         self.oracle = Plan(NODES)
         self.running: list[Running] = []
         self.down = 0
@@ -48,7 +45,7 @@ class Both:
         n = len(self.queue)
         assert self.queue.start[:n].tolist() == [start for _, _, start in self.oracle.queue]
         due = [Running(one, self.now, NodeSet.parse("0")) for _, one in self.queue.due(self.now)]
-        assert self.queue.book(due)
+        self.queue.book(due)
         for running in due:
             end = self.now + running.attempt.walltime_us
             self.plan.started(running, end)
@@ -129,7 +126,7 @@ def test_any_history_gives_the_oracles_plan(moves) -> None:
     st.booleans(),
 )
 def test_backfilling_to_any_depth_equals_the_oracle(running, queued, depth, first) -> None:
-    plan, queue, oracle = CountedPlan(NODES), SortedQueue(fcfs), Plan(NODES)
+    plan, queue, oracle = CountedPlan(NODES), Waiting(), Plan(NODES)
     free = NODES
     for serial, (size, duration) in enumerate(running):
         if size <= free:
@@ -147,7 +144,7 @@ def test_backfilling_to_any_depth_equals_the_oracle(running, queued, depth, firs
 
 
 def test_an_attempt_without_walltime_blocks_its_nodes_for_good() -> None:
-    plan, queue = CountedPlan(4), SortedQueue(fcfs)
+    plan, queue = CountedPlan(4), Waiting()
     queue.add(attempt(0, 3, FOREVER_US))
     queue.add(attempt(1, 2, 5))
     plan.append(queue, 0, 2)
@@ -157,25 +154,9 @@ def test_an_attempt_without_walltime_blocks_its_nodes_for_good() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 8])
 def test_a_plan_holds_more_attempts_than_its_first_arrays(size: int) -> None:
-    plan, queue = CountedPlan(8), SortedQueue(fcfs)
+    plan, queue = CountedPlan(8), Waiting()
     for serial in range(700):
         queue.add(attempt(serial, size, 10))
     plan.append(queue, 0, 700)
     at_once = 8 // size
     assert queue.start[:700].tolist() == [10 * (serial // at_once) for serial in range(700)]
-
-
-def test_changes_that_were_put_off_are_all_in_the_base() -> None:
-    """More changes than can be collected, at different times, have the same result as direct
-    changes."""
-    base, plain = Base(1000), Profile(1000)
-    rng = np.random.default_rng(1)
-    for now in range(0, 3 * MOST_LATER):
-        end, delta = now + int(rng.integers(1, 500)), int(rng.integers(-3, 4))
-        base.change(now, end, delta)
-        plain.change(now, end, delta)
-        if now % 700 == 0:
-            plain.forget(now)
-            found = base.profile(now)
-            assert found.t[: found.n].tolist() == plain.t[: plain.n].tolist()
-            assert found.f[: found.n].tolist() == plain.f[: plain.n].tolist()

@@ -13,11 +13,10 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import blocks
-from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.queue_order import fcfs
 from tests.oracles.named import Plan
 from tests.support.amount import few
 from tests.support.named_plan import NamedPlan
+from tests.support.plans import Waiting
 
 
 def attempt(serial: int, size: int, duration: int) -> Attempt:
@@ -30,7 +29,7 @@ class Both:
 
     def __init__(self, n_nodes: int) -> None:
         self.n_nodes, self.now, self.serial = n_nodes, 0, 0
-        self.queue = SortedQueue(fcfs)
+        self.queue = Waiting()
         self.plans = NamedPlan(n_nodes), Plan(n_nodes)
         self.running: list[Running] = []
         self.down: set[int] = set()
@@ -155,7 +154,7 @@ def test_a_plan_grows_to_many_words_and_shrinks_again() -> None:
     assert both.plans[0]._table.n[blocks.BLOCKS] < 64
 
 
-def start(plan: NamedPlan, queue: SortedQueue) -> Running:
+def start(plan: NamedPlan, queue: Waiting) -> Running:
     """Start the first attempt of the queue at 0, with a planned end at 10."""
     ((_, first),) = queue.due(0)
     running = Running(first, 0, plan.nodes_at(0))
@@ -165,7 +164,7 @@ def start(plan: NamedPlan, queue: SortedQueue) -> Running:
 
 
 def test_an_attempt_that_outlives_its_planned_end_keeps_its_nodes() -> None:
-    plan, queue = NamedPlan(4), SortedQueue(fcfs)
+    plan, queue = NamedPlan(4), Waiting()
     queue.add(attempt(0, 3, 10))
     plan.append(queue, 0, 1)
     first = start(plan, queue)
@@ -183,7 +182,7 @@ def test_an_attempt_that_outlives_its_planned_end_keeps_its_nodes() -> None:
 
 
 def test_a_node_that_comes_back_under_an_attempt_is_free_when_it_ends() -> None:
-    plan, queue = NamedPlan(4), SortedQueue(fcfs)
+    plan, queue = NamedPlan(4), Waiting()
     queue.add(attempt(0, 3, 10))
     plan.append(queue, 0, 1)
     start(plan, queue)
@@ -196,7 +195,7 @@ def test_a_node_that_comes_back_under_an_attempt_is_free_when_it_ends() -> None:
 
 
 def test_an_attempt_without_walltime_blocks_its_nodes_for_good() -> None:
-    plan, queue = NamedPlan(4), SortedQueue(fcfs)
+    plan, queue = NamedPlan(4), Waiting()
     queue.add(attempt(0, 3, FOREVER_US))
     queue.add(attempt(1, 2, 5))
     plan.append(queue, 0, 2)
@@ -206,7 +205,7 @@ def test_an_attempt_without_walltime_blocks_its_nodes_for_good() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 8])
 def test_a_plan_holds_more_attempts_than_its_first_arrays(size: int) -> None:
-    plan, queue = NamedPlan(8), SortedQueue(fcfs)
+    plan, queue = NamedPlan(8), Waiting()
     for serial in range(300):
         queue.add(attempt(serial, size, 10))
     plan.append(queue, 0, 300)

@@ -12,11 +12,9 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.kernels import counts, deep, spread
 from rebat.kernels.counts import NEVER
-from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.queue_order import fcfs
 from tests.kernels.test_counts import MOVES, Both, attempt
 from tests.support.amount import few
+from tests.support.plans import CountedPlan, Waiting
 
 
 class Profile:
@@ -164,7 +162,7 @@ def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:
 
     def starts(pays: int) -> list[list[int]]:
         monkeypatch.setattr(deep, "DEEP", pays)
-        plan, queue = CountedPlan(100), SortedQueue(fcfs)
+        plan, queue = CountedPlan(100), Waiting()
         for one in jobs:
             queue.add(one)
         plan.append(queue, 0, len(queue))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from rebat.drive.ask import Session
 from rebat.engine.engine import Engine
 from rebat.policies.composition import Scheduler
-from rebat.policies.planning.list_scheduling import ListScheduling
 from tests.support.amount import few
+from tests.support.planning import Watched
 from tests.support.scenarios import fails, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -29,27 +29,6 @@ def test_easy_never_delays_the_head() -> None:
 
 def test_conservative_delays_nobody() -> None:
     assert flows(run("baseline", QUEUE)) == {"1": 10, "2": 20, "3": 40, "4": 5}
-
-
-class Watched(ListScheduling):
-    """A planning that checks that no reservation moves to a later time unless there is a reason."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.promised: dict[str, int] = {}
-
-    def plan(self, view, changes):
-        touched = changes.failed_nodes or changes.rejuvenated_nodes or changes.resubmitted
-        starts = list(super().plan(view, changes))
-        queue = self._queue
-        now = {a.id: int(s) for a, s in zip(queue.attempts, queue.start, strict=False)}
-        now |= {start.attempt_id: view.now_us for start in starts}
-        if not touched:
-            for attempt_id, date in self.promised.items():
-                if attempt_id in now:
-                    assert now[attempt_id] <= date, attempt_id
-        self.promised = now
-        return starts
 
 
 @settings(max_examples=few(200))

@@ -15,17 +15,18 @@ from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import FOREVER_US, to_us
-from rebat.policies.composition import Scheduler
+from rebat.policies.composition import Scheduler, Wrapping
 from rebat.policies.placement.choosers import lowest
-from rebat.policies.placement.chosen import ChosenPlan
-from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
-from rebat.policies.planning.predictions import STEPS_US, later_end_us, prediction
+from rebat.policies.placement.plans import Placement
+from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import identity, preset
+from rebat.rules.predict import STEPS_US, later_end
 from rebat.runs.single import RunResult
+from rebat.state.tables import Attempt as Row
 from tests.support.amount import few
 from tests.support.asked import simulate
 from tests.support.both_ways import Case
-from tests.support.named_plan import NamedPlan
+from tests.support.planning import by_list
 from tests.support.scenarios import Custom, fails, failures, flows, machine, run, workloads
 
 pytestmark = pytest.mark.usefixtures("both_ways")
@@ -135,6 +136,12 @@ def test_the_remaining_work_of_a_failed_job_limits_its_prediction() -> None:
 # ---- corrections
 
 
+def later_end_us(start: int, predicted: int, wall: int, margin: int, now: int) -> int:
+    """Return the planned end that the rules set."""
+    row = Row(start=start, wall=wall, predicted=predicted)
+    return int(later_end([row], 0, margin, now))
+
+
 def step_by_step(start: int, predicted: int, wall: int, margin: int, now: int) -> int:
     """Return the planned end after each correction until it is later than the present time."""
     lengths = [predicted + step for step in STEPS_US] + [FOREVER_US]
@@ -190,24 +197,22 @@ def test_no_job_is_killed_before_its_walltime(
 # ---- oracles
 
 
-class Watched(ListScheduling):
-    """A planning that records its predictions, and checks its planned ends."""
+class Watched(Wrapping):
+    """List scheduling whose predictions are read before each next plan."""
 
-    def __init__(self, *arguments, **options) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, **options) -> None:
+        super().__init__(by_list(**options))
         self.said: dict[str, int] = {}
         self.attempts: dict[str, Attempt] = {}
+        self._entered: list[Attempt] = []
 
     def plan(self, view, changes):
-        starts = list(super().plan(view, changes))
-        if view.queue:  # without queued attempts, a plan may leave overdue attempts as they are
-            assert all(end > view.now_us for _, end in self._plan._holds.values())
-        return starts
-
-    def _length_us(self, view, attempt):
-        self.said[attempt.id] = super()._length_us(view, attempt)
-        self.attempts[attempt.id] = attempt
-        return self.said[attempt.id]
+        rows = view._state.state.attempts
+        for attempt in self._entered:
+            self.said[attempt.id] = rows[attempt.serial - 1].predicted
+            self.attempts[attempt.id] = attempt
+        self._entered = [*changes.arrived, *changes.resubmitted]
+        return self._planning.plan(view, changes)
 
 
 def mean_of_last_two(result: RunResult, users: dict[str, str], attempt: Attempt) -> int:
@@ -233,9 +238,9 @@ def test_predictions_of_random_runs_are_those_of_the_records(seed: int) -> None:
     rng = random.Random(seed)
     case = Case(seed)
     users = [rng.choice(["", "ann", "ann", "bob"]) for _ in case.workload.jobs]
-    workload, depth = with_owners(case.workload, *users), rng.choice([0, 1, 2, -1])
+    workload, depth = with_owners(case.workload, *users), rng.choice([0, 1, 2, "all"])
     for name in ("recent", "0.25"):
-        planning = Watched(depth=depth, predict=prediction(name))
+        planning = Watched(depth=depth, predict=name)
         result = simulate(
             workload, Custom(Scheduler(planning)), n_nodes=case.n_nodes, machine_events=case.events
         )
@@ -253,7 +258,7 @@ def test_predictions_of_random_runs_are_those_of_the_records(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(few(60)))
 def test_actual_is_the_run_time_of_attempts_that_no_failure_hits(seed: int) -> None:
     case = Case(seed)
-    planning = Watched(predict=prediction("actual"))
+    planning = Watched(predict="actual")
     result = simulate(
         case.workload, Custom(Scheduler(planning)), n_nodes=case.n_nodes, machine_events=case.events
     )
@@ -265,22 +270,22 @@ def test_actual_is_the_run_time_of_attempts_that_no_failure_hits(seed: int) -> N
 @pytest.mark.parametrize("seed", range(few(100)))
 def test_the_plan_of_named_nodes_starts_what_the_plain_one_starts(seed: int) -> None:
     case, rng = Case(seed), random.Random(seed)
-    predict = prediction(rng.choice(["recent", "actual", "0.5", "0.02"]))
-    options = {"depth": rng.choice([0, 1, 2, ALL]), "margin_us": rng.choice([0, to_us(5)])}
-    maintenance = rng.choice(["rebuild", "compression"])
+    options = {
+        "predict": rng.choice(["recent", "actual", "0.5", "0.02"]),
+        "depth": rng.choice([0, 1, 2, "all"]),
+        "margin": rng.choice([0.0, 5.0]),
+        "maintenance": rng.choice(["rebuild", "compression"]),
+    }
 
-    def ran(plan) -> list[tuple[str, int, str]]:
-        planning = ListScheduling(
-            placement=plan, maintenance=maintenance, predict=predict, **options
-        )
+    def ran(placement) -> list[tuple[str, int, str]]:
+        planning = by_list(placement, **options)
         result = simulate(
             with_owners(case.workload, "ann", "ann", "ann", "bob", "bob", "ann", "bob", "ann"),
             Custom(Scheduler(planning)), n_nodes=case.n_nodes, machine_events=case.events,
         )  # fmt: skip
         return [(job.id, job.start_us, str(job.nodes)) for job in result.jobs]
 
-    plain = ran(lambda machine: ChosenPlan(machine, lowest))
-    assert ran(lambda machine: NamedPlan(machine.n_nodes)) == plain
+    assert ran("named") == ran(Placement(lowest))
 
 
 # ---- the option

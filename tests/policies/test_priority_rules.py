@@ -12,8 +12,7 @@ import pytest
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
 from rebat.core.units import to_us
-from rebat.policies.planning.queue import SortedQueue
-from rebat.policies.queue_order import PRIORITY_RULES, QUEUE_ORDERS, priority_rule, ranks
+from rebat.policies.queue_order import PRIORITY_RULES, QUEUE_ORDERS, bound, priority_rule, ranks
 
 TIMES, SIZES = [30, 10, 20, 10], [1, 8, 5, 6]
 ORDERS = {
@@ -93,14 +92,14 @@ QUEUED = {
 
 @pytest.mark.parametrize("name", sorted(QUEUE_ORDERS))
 def test_each_name_of_a_queue_order_means_its_rule(name: str) -> None:
-    queue = SortedQueue(QUEUE_ORDERS[name], seed=3)
-    queue.on_machine(SimpleNamespace(n_nodes=10))
+    key = bound(QUEUE_ORDERS[name], SimpleNamespace(n_nodes=10), 0, 3)
+    attempts = []
     queued = zip(QUEUED_TIMES, QUEUED_SIZES, QUEUED_CLASSES, strict=True)
     for job, (time, size, priority_class) in enumerate(queued):
         serial = job + 1
         attempt = Attempt(str(job), str(job), serial, serial, 0, size, to_us(time), 0, 0)
-        queue.add(msgspec.structs.replace(attempt, priority_class=priority_class))
-    order = [int(attempt.id) for attempt in queue.attempts]
+        attempts.append(msgspec.structs.replace(attempt, priority_class=priority_class))
+    order = [int(attempt.id) for attempt in sorted(attempts, key=key)]
     if name == "random":
         keys = [job_key("RANDOM", 1, 1, job, n_procs=10, seed=3) for job in range(4)]
         assert order == sorted(range(4), key=keys.__getitem__) != sorted(range(4))

@@ -23,7 +23,6 @@ from rebat.models.remaining import period_as_forwarded_s
 from rebat.policies.composition import Scheduler
 from rebat.policies.context import Context
 from rebat.policies.placement.plans import AnyOptions
-from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import fcfs, program_id
 from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
@@ -32,6 +31,7 @@ from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
 from rebat.workloads.batsim_json import read_workload
 from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
+from tests.support.planning import by_list
 from tests.support.recordings import DATA
 from tests.support.scenarios import Custom, check_run, fails, run
 
@@ -229,9 +229,7 @@ def cases(as_the_program: bool, timing: str, workload: Workload, events) -> list
     context = Context(fcfs, 0, AnyOptions().make(None, 0), dialect=dialect)
     stealing = NodeStealing(StealingOptions(timing=timing), context)
     stealing._criterion = agree
-    check_run(
-        simulate(workload, Custom(Scheduler(ListScheduling(), [stealing])), machine_events=events)
-    )
+    check_run(simulate(workload, Custom(Scheduler(by_list(), [stealing])), machine_events=events))
     return asked
 
 

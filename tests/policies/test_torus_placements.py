@@ -28,17 +28,17 @@ from rebat.policies.placement.boxes import (
     most_contact,
 )
 from rebat.policies.placement.choosers import Request
-from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.placement.hazards import FORESIGHTS, Ageing
-from rebat.policies.planning.boxed import BoxPlan
-from rebat.policies.planning.list_scheduling import ALL, MAINTENANCE, ListScheduling
-from rebat.policies.planning.predictions import prediction
+from rebat.policies.placement.plans import Placement
+from rebat.policies.placement.torus import boxed
+from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
 from rebat.runs.scenario import FailureScenario, Scenario
 from rebat.runs.single import simulate
 from rebat.runs.staging import staged
 from tests.oracles.boxes import all_boxes
 from tests.support.amount import few
+from tests.support.planning import Watched, by_list
 from tests.support.scenarios import Custom, check_run, fails, machine
 
 relaxed = settings(max_examples=few(60), suppress_health_check=[HealthCheck.too_slow])
@@ -93,21 +93,21 @@ def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> 
     mtbf_s = data.draw(st.sampled_from([None, 20, 100]))
     events = list(Poisson(mtbf_s, 10).events(n_nodes, seed, 300)) if mtbf_s else []
     planning = {
-        "depth": data.draw(st.sampled_from([0, 1, 2, ALL, ALL])),
+        "depth": data.draw(st.sampled_from([0, 1, 2, "all", "all"])),
         "maintenance": data.draw(st.sampled_from([*MAINTENANCE])),
-        "first": data.draw(st.booleans()),
-        "margin_us": data.draw(st.sampled_from([0, to_us(3)])),
-        "predict": prediction(data.draw(st.sampled_from(["walltime", "0.5", "0.02"]))),
+        "reserve": data.draw(st.sampled_from(["first", "blocked"])),
+        "margin": data.draw(st.sampled_from([0.0, 3.0])),
+        "predict": data.draw(st.sampled_from(["walltime", "0.5", "0.02"])),
     }
 
-    def ran(plan) -> list[tuple[str, int, str, int]]:
+    def ran(is_fast: bool) -> list[tuple[str, int, str, int]]:
         choose = choosers(site, n_nodes, seed)[rule]
-        placed = ListScheduling(placement=lambda m: plan(m, choose), **planning)
+        placed = by_list(boxed(choose) if is_fast else Placement(choose), **planning)
         result = simulate(workload, Custom(Scheduler(placed)), machine_events=events)
         check_run(result)
         return [(job.id, job.start_us, str(job.nodes), job.end_us) for job in result.jobs]
 
-    assert ran(BoxPlan) == ran(ChosenPlan)
+    assert ran(True) == ran(False)
 
 
 class Uptimes:
@@ -251,8 +251,7 @@ def test_faps_is_told_how_long_ago_nodes_failed() -> None:
 def test_hazards_of_another_machine_are_an_error() -> None:
     choose = BoxChooser(Site("4"), LOWEST, LeastHazard(some_laws(1)))
     with pytest.raises(InputError, match="has laws for 1 node"):
-        simulate(machine(4, (1, 1)), Custom(Scheduler(ListScheduling(
-            placement=lambda m: BoxPlan(m, choose)))))  # fmt: skip
+        simulate(machine(4, (1, 1)), Custom(Scheduler(by_list(boxed(choose)))))
 
 
 def test_rps_draws_other_boxes_for_each_seed_of_the_failures() -> None:
@@ -269,25 +268,11 @@ def test_faps_packs_where_nothing_fails() -> None:
     assert [str(job.nodes) for job in result.jobs] == ["0-1 4-5"]
 
 
-class Promises(ListScheduling):
-    """A planning that checks that no reservation moves to a later time."""
-
-    def plan(self, view, changes):
-        proposals = super().plan(view, changes)
-        self.promised = getattr(self, "promised", {})
-        for attempt, start_us in zip(
-            self._queue.attempts, self._queue.start.tolist(), strict=False
-        ):
-            assert start_us <= self.promised.get(attempt.id, start_us)
-            self.promised[attempt.id] = start_us
-        return proposals
-
-
 @relaxed
 @given(loads(16), st.sampled_from(["slurm-linear", "torus-first", "packed", "rps", "faps"]))
 def test_a_conservative_plan_keeps_its_promises_when_nothing_fails(workload, rule) -> None:
     choose = choosers(Site("4x4"), 16, 0)[rule]
-    planning = Promises(placement=lambda machine: BoxPlan(machine, choose))
+    planning = Watched(placement=boxed(choose))
     result = simulate(workload, Custom(Scheduler(planning)))
     assert all(job.start_us <= planning.promised[job.id] for job in result.jobs)
 

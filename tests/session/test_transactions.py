@@ -27,10 +27,9 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
-from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.policies.presets import preset
 from tests.support.flexible import flexible, malleable, moldable
-from tests.support.named_plan import NamedPlan
+from tests.support.planning import by_list
 from tests.support.scenarios import Custom, check_run, fails, machine
 from tests.support.scenarios import simulate as simulate_custom
 
@@ -50,9 +49,9 @@ class At:
             yield from self.script[int(tag)]
 
 
-def play(workload, events=(), placement=None, **script):
+def play(workload, events=(), placement="any", **script):
     """Run conservative backfilling with scripted reactions; return the times of each attempt."""
-    policy = Scheduler(ListScheduling(placement=placement), [At(**script)])
+    policy = Scheduler(by_list(placement), [At(**script)])
     result = simulate_custom(workload, Custom(policy), machine_events=events)
     check_run(result)
     return {r.attempt.id: (r.start_us / 1e6, r.end_us / 1e6) for r in result.ledger.attempts}
@@ -138,7 +137,7 @@ def test_stealing_does_not_count_on_drained_nodes() -> None:
     """One of job 1's two nodes is drained, the other fails. The node of job 2 would not be
     enough."""
     policy = Scheduler(
-        ListScheduling(), [At(_2=[Drain(NodeSet.of([0]))], _90=[Undrain(NodeSet.of([0]))]),
+        by_list(), [At(_2=[Drain(NodeSet.of([0]))], _90=[Undrain(NodeSet.of([0]))]),
                            preset("sfsj").make()._reactions[0]],
     )  # fmt: skip
     result = simulate_custom(
@@ -169,14 +168,14 @@ def test_a_guarded_policy_is_told_what_is_wrong_with_what_comes_then(then) -> No
         list(Guarded(Wrong(), "Wrong", []).react(type("V", (), {"now_us": 0}), None))
 
 
-@pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
+@pytest.mark.parametrize("placement", ["any", "named"])
 def test_a_moved_attempt_is_planned_with_the_margin_as_one_that_was_started(placement) -> None:
     """Job 1 starts over at 3 and ends at 13. With the margin it is planned until 18, when job 2
     starts. Job 3 lasts 8 s, or 13 s with the margin. If it starts at 4, it ends before 18, but
     not before 13."""
     workload = machine(4, (2, 10), (4, 10, 1), (2, 8, 4))
     reaction = At(_3=[stop("1", Move(NodeSet.parse("2-3")))])
-    planning = ListScheduling(placement=placement, margin_us=to_us(5))
+    planning = by_list(placement, margin=5.0)
     result = simulate_custom(workload, Custom(Scheduler(planning, [reaction])))
     check_run(result)
     starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
@@ -188,9 +187,7 @@ def resized(delay_s: float, walltime_s: float, nodes: str, at_s: int, **profile)
     shape = {"shape": {"kind": "malleable", "min": 1, "max": 8}}
     content = {"type": "delay", "delay": delay_s, **profile}
     workload = Workload("m", 8, (Job("1", 4, 0, to_us(walltime_s), "p", shape),), {"p": content})
-    policy = Scheduler(
-        ListScheduling(), [At(**{f"_{at_s}": [stop("1", Move(NodeSet.parse(nodes)))]})]
-    )
+    policy = Scheduler(by_list(), [At(**{f"_{at_s}": [stop("1", Move(NodeSet.parse(nodes)))]})])
     result = simulate_custom(workload, Custom(policy))
     return [
         (r.attempt.n_nodes, (r.end_us - r.start_us) / 1e6, r.attempt.walltime_us / 1e6, r.cause)
@@ -233,13 +230,13 @@ def test_nodes_drained_before_a_stop_count_as_lost_as_those_that_failed() -> Non
             yield from super().react(view, news)
 
     script = Watching(_2=[Drain(NodeSet.of([0]))], _3=[stop("1", Wait(until_us=to_us(9)))], _6=[])
-    policy = Scheduler(ListScheduling(), [script])
+    policy = Scheduler(by_list(), [script])
     result = simulate_custom(machine(4, (3, 5)), Custom(policy), machine_events=fails(1, 5, 7))
     check_run(result)
     assert [*dict.fromkeys(seen)] == [(2, 1), (1, 2)]
 
 
-@pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
+@pytest.mark.parametrize("placement", ["any", "named"])
 def test_what_a_reaction_starts_on_nodes_just_freed_is_not_planned_over(placement) -> None:
     """Job 1 ends long before its walltime. A reaction then starts job 3 before job 2, which is
     next."""
@@ -250,7 +247,7 @@ def test_what_a_reaction_starts_on_nodes_just_freed_is_not_planned_over(placemen
                 [Start("w0!3", NodeSet.parse("0-1"))] if news.ended and "w0!3" in view.queue else []
             )
 
-    policy = Scheduler(ListScheduling(placement=placement), [Jumps()])
+    policy = Scheduler(by_list(placement), [Jumps()])
     result = simulate_custom(machine(3, (2, 10, 0, 99), (2, 5), (2, 5, 1)), Custom(policy))
     check_run(result)
     ran = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
@@ -271,7 +268,7 @@ def test_nodes_claimed_for_the_move_of_what_has_ended_since_are_free_for_others(
                 yield stop("2", Move(NodeSet.parse("0 3")))
 
     later = Stop("w0!1", Cause.MOVED, When.CHECKPOINT, Move(NodeSet.parse("3")))
-    policy = Scheduler(ListScheduling(), [Follows(_7=[later])])
+    policy = Scheduler(by_list(), [Follows(_7=[later])])
     result = simulate_custom(workload, Custom(policy))
     check_run(result)
     ran = {r.attempt.id: (r.start_us / 1e6, str(r.nodes)) for r in result.ledger.attempts}
@@ -280,7 +277,7 @@ def test_nodes_claimed_for_the_move_of_what_has_ended_since_are_free_for_others(
 
 def test_a_job_rejected_after_having_run_has_no_flow() -> None:
     script = At(_3=[stop("1", Requeue(1)), Drain(NodeSet.of([0]))], _4=[Reject("w0!1#1", "enough")])
-    policy = Scheduler(ListScheduling(), [script])
+    policy = Scheduler(by_list(), [script])
     result = simulate_custom(machine(1, (1, 10)), Custom(policy))
     (row,) = result.rows
     assert (row.final_state, row.attempts, row.first_start) == ("REJECTED", 1, 0)
@@ -310,7 +307,7 @@ def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> N
     there = [Undrain(spare), stop("1", Move(NodeSet.of([0, 5])))]
     script = DrainsAgain(_2=[Drain(spare)], _10=there, _40=[Undrain(spare)])
     workload = machine(6, (2, 20), (4, 10, 11), (6, 5, 40))
-    result = simulate_custom(workload, Custom(Scheduler(ListScheduling(), [script])))
+    result = simulate_custom(workload, Custom(Scheduler(by_list(), [script])))
     check_run(result)
     starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
     assert starts == {"w0!1": 0, "w0!1#1": 10, "w0!2": 11, "w0!3": 40}
@@ -347,7 +344,7 @@ def test_work_in_an_image_is_not_at_risk_any_more() -> None:
     It continues from the image of 6, with an overhead at each restart from an image."""
     grow = Stop("w0!1", Cause.MOVED, When.RESIZE, Move(NodeSet.parse("0-3")))
     image = Stop("w0!1#1", Cause.MOVED, When.IMAGE, Move(NodeSet.parse("2-5")))
-    policy = Scheduler(ListScheduling(), [At(_4=[grow], _6=[image])])
+    policy = Scheduler(by_list(), [At(_4=[grow], _6=[image])])
     workload = flexible(6, (2, 20, 0, malleable(1, 6)))
     custom = Custom(policy, SessionOptions(migration_cost="2"))
     result = simulate_custom(workload, custom, machine_events=fails(5, 10, 11))

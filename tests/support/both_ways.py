@@ -196,6 +196,17 @@ def by_replacement(policy: str, rng: random.Random, n_nodes: int) -> str:
     return f"{name}:{','.join(['react=replacement', *own, *rest])}"
 
 
+LIST_ONLY = "depth", "reserve", "maintenance", "predict", "placement", "planning"
+"""Options that shelves do not have."""
+
+
+def by_shelves(policy: str, rng: random.Random) -> str:
+    """Return a policy that starts shelves of jobs."""
+    name, _, options = policy.partition(":")
+    rest = [each for each in options.split(",") if each.partition("=")[0] not in LIST_ONLY]
+    return f"{name}:{','.join([*rest, rng.choice(['planning=shelf', 'planning=shelf-nb'])])}"
+
+
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
@@ -238,7 +249,7 @@ class Case:
                 msgspec.structs.replace(event, at_us=event.at_us * scale) for event in self.events
             ]
         rules = random.Random(seed + 1)
-        if limited and rules.random() < 0.3 and preset(self.policy).point.plans_by_rules:
+        if limited and rules.random() < 0.3:
             self.workload = with_owners(self.workload, rules)
             draw = rules.random()
             if draw < 0.2:
@@ -249,15 +260,19 @@ class Case:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)
+        shelves = random.Random(seed + 3)
+        is_shelf = limited and shelves.random() < 0.07
+        if is_shelf:
+            self.policy = by_shelves(self.policy, shelves)
         replacing = random.Random(seed + 2)
         if replaces is None:
             replaces = limited and replacing.random() < SHARE["replacing"]
-        if replaces and "planning=fifo" not in self.policy:
+        if replaces and "planning=" not in self.policy:
             self.policy = by_replacement(self.policy, replacing, self.n_nodes)
             return  # neither reservations nor partitions
-        if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
+        if limited and rules.random() < 0.15 and not is_shelf:
             self.reserve(rules)
-        if limited and rules.random() < 0.15 and preset(self.policy).point.plans_by_rules:
+        if limited and rules.random() < 0.15:
             self.part(rules)
 
     def reserve(self, rng: random.Random) -> None:

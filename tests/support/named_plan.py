@@ -18,7 +18,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, named, named_lists, slices
 from rebat.kernels.blocks import BLOCKS, RESERVED, empty_table, grown, nodes_of
-from rebat.policies.planning.queue import PlanBook, SortedQueue, WithoutPlace
+from tests.support.plans import PlanBook, Waiting
 
 
 class NamedPlan(PlanBook[NodeSet]):
@@ -83,33 +83,31 @@ class NamedPlan(PlanBook[NodeSet]):
 
     # ---- plans
 
-    def append(self, queue: SortedQueue, first: int, last: int) -> None:
+    def append(self, queue: Waiting, first: int, last: int) -> None:
         self._settle(last)
         self._place(queue, last)
 
-    def _place(self, queue: SortedQueue, last: int) -> None:
+    def _place(self, queue: Waiting, last: int) -> None:
         """Make a first-fit reservation for each position before ``last`` that has none."""
         named_lists.place(self._table, queue.size, queue.duration, last)
         self._copy_starts(queue)
 
-    def rebuild(self, queue: SortedQueue) -> None:
+    def rebuild(self, queue: Waiting) -> None:
         named.clear(self._table)
         self.append(queue, 0, len(queue))
         self._opened_us = self._now_us
 
-    def compress(self, queue: SortedQueue, last: int) -> None:
+    def compress(self, queue: Waiting, last: int) -> None:
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
         )
         self._place(queue, last)
 
-    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+    def backfill(self, queue: Waiting, depth: int, first: bool = False) -> None:
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
         self._copy_starts(queue)
-
-    without_place: WithoutPlace | None = None
 
     def nodes_at(self, position: int) -> NodeSet | None:
         table = self._table
@@ -118,7 +116,7 @@ class NamedPlan(PlanBook[NodeSet]):
         out = np.empty((int(table.n[BLOCKS]), 2), dtype=np.int64)
         return NodeSet(out[: nodes_of(table, table.held[position], out)].copy())
 
-    def _copy_starts(self, queue: SortedQueue) -> None:
+    def _copy_starts(self, queue: Waiting) -> None:
         n = int(self._table.n[RESERVED])
         queue.start[:n] = self._table.start[:n]
 

@@ -147,19 +147,23 @@ class Note(msgspec.Struct, frozen=True):
 class PlanByRules(msgspec.Struct, frozen=True):
     """Let the rules plan, start what is due, and reject what can never start.
 
-    ``point`` is the `Point` with the parameters of the rules. ``keys`` contains the sort keys of
-    the attempts that arrived, then of those that were resubmitted, if Python computes the keys.
-    ``announced`` contains the reservations that administrators have announced so far. ``choose`` is
-    the chooser of the placement. ``may_start`` states whether a limit in a file allows an attempt
-    to start now. It receives its id, and the ids of those that start earlier in this plan.
+    ``point`` is the `Point` with the parameters of the rules, ``placement`` its `Placement`.
+    ``key`` returns the queue order and the sort key of an attempt, if Python computes them.
+    ``announced`` contains the reservations that administrators have announced so far.
+    ``may_start`` states
+    whether a limit in a file allows an attempt to start now. It receives its id, and the ids of
+    those that start earlier in this plan. ``decide`` decides instead of the rules which attempts
+    start. It receives the number of a group of partitions and its queue
+    (`rebat.drive.by_rules.AskedQueue`), adds new attempts to the queue, and returns proposals.
     """
 
     point: Any
     changes: Any
-    keys: Sequence[Any] = ()
+    placement: Any
+    key: Any = None
     announced: Sequence[Any] = ()
-    choose: Any = None
     may_start: Any = None
+    decide: Any = None
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note | PlanByRules

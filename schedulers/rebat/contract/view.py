@@ -430,18 +430,6 @@ class PartView(View):
             pair = self._seen[attempt_id] = running, shown
         return pair[1]
 
-    def shows(self, attempt_id: str) -> bool:
-        """Return whether the part has shown a running attempt that has not ended."""
-        return attempt_id in self._seen
-
-    def forget(self, running: Running) -> None:
-        """Forget an attempt that has ended."""
-        self._seen.pop(running.attempt.id, None)
-
-    def forget_all(self) -> None:
-        """Forget all running attempts."""
-        self._seen.clear()
-
     @property
     def n_nodes(self) -> int:
         return self._part.size
@@ -476,13 +464,14 @@ class PartView(View):
 
     @property
     def running(self) -> ById[Running]:
-        return ById(
-            {
-                name: self.seen(running)
-                for name, running in super().running.items()
-                if self.has(running.attempt.job_id)
-            }
-        )
+        everywhere = super().running
+        shown = {
+            name: self.seen(running)
+            for name, running in everywhere.items()
+            if self.has(running.attempt.job_id)
+        }
+        self._seen = {name: pair for name, pair in self._seen.items() if name in everywhere}
+        return ById(shown)
 
     @property
     def stopping(self) -> ById[object]:

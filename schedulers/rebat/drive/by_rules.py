@@ -8,8 +8,18 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from rebat.contract import Changes, Machine, PlannedStarts, Requeue, Stop, Wake, When
+from rebat.contract import (
+    Changes,
+    Machine,
+    PlannedStarts,
+    Proposal,
+    Requeue,
+    Stop,
+    Wake,
+    When,
+)
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.errors import InputError
@@ -19,32 +29,111 @@ from rebat.drive.growing import larger, with_plans, with_spaces
 from rebat.drive.keys import LIMIT, STEP
 from rebat.drive.labels import Labels
 from rebat.drive.parts import machine_of
-from rebat.drive.plans import Recorder, all_starts, barred_attempts, planned_starts
+from rebat.drive.plans import (
+    Recorder,
+    all_starts,
+    note_placeless,
+    planned_starts,
+    reasons_to_wait,
+)
 from rebat.drive.simulate import parameters_of, set_partitions
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.drive.transactions import Transactions
-from rebat.kernels import slices
+from rebat.kernels import counts, slices
 from rebat.kernels.blocks import BlockTable, spaces_of
 from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.cell_plan import CellTable
 from rebat.policies.placement.choosers import Request
+from rebat.policies.placement.places import Places
+from rebat.policies.placement.plans import Placement
 from rebat.policies.point import Point
+from rebat.policies.shares import Shares
 from rebat.policies.windows import Reservation
+from rebat.rules import asked
 from rebat.rules.by_value import arrays_of
 from rebat.rules.fifo import choose
 from rebat.rules.instant import plan_all
-from rebat.rules.plan import withdraw
+from rebat.rules.plan import has_news, withdraw
 from rebat.rules.room import plan_fits
 from rebat.state import codes, rooms, tables
 
+Ints = npt.NDArray[np.int64]
+
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
-    "on_repair", "named", "fifo", "chooser", "cores", "tiered", "timed", "predict", "millionths",
-    "varies", "sort_period", "limited", "uses_usage", "uses_shares", "accounted", "parted",
-    "ranked", "most_weight",
+    "on_repair", "named", "unplanned", "fifo", "shelf", "asks", "chooser", "cores", "tiered",
+    "timed", "predict", "millionths", "varies", "sort_period", "limited", "uses_usage",
+    "uses_shares", "accounted", "parted", "ranked", "most_weight",
 )  # fmt: skip
 """The parameters of the rules that concern the plan."""
+
+
+class AskedQueue:
+    """The queue of a group of partitions, and its plan, for Python that decides on starts.
+
+    Attributes
+    ----------
+    entered : list of Attempt
+        The attempts that arrived, then those that were resubmitted. They are not in the queue yet.
+    jobs_due : list of int, optional
+        The rows of the jobs that `due` returned. If other attempts start, the plan is stale.
+    """
+
+    def __init__(self, session: AskState, p: int, entered: list[Attempt]) -> None:
+        self._session, self._p, self.entered = session, p, entered
+        self.jobs_due: list[int] | None = None
+
+    def __len__(self) -> int:
+        return int(self._session.state.parts[self._p].n_queued)
+
+    def _column(self, name: str) -> Ints:
+        column: Ints = getattr(self._session.room, name)[self._p, : len(self)]
+        return column
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of nodes of each attempt, in queue order."""
+        return self._column("size")
+
+    @property
+    def durations_us(self) -> Ints:
+        """Planned duration of each attempt (us)."""
+        return self._column("duration")
+
+    @property
+    def starts_us(self) -> Ints:
+        """Planned start of each attempt (us)."""
+        return self._column("start")
+
+    def attempt(self, at: int) -> Attempt:
+        """Return the attempt at a position, with its planned number of nodes and its walltime."""
+        session, a = self._session, int(self._column("queue")[at])
+        queued = session.jobs.queue[session.names[a]]
+        return msgspec.structs.replace(
+            queued, n_nodes=int(self.sizes[at]), walltime_us=session.state.attempts[a].wall
+        )
+
+    def due(self) -> list[tuple[int, Attempt]]:
+        """Return the attempts whose planned start is reached, with their positions."""
+        session = self._session
+        positions = np.flatnonzero(self.starts_us <= session.now_us).tolist()
+        attempts = session.state.attempts
+        self.jobs_due = [attempts[self._column("queue")[at]].job for at in positions]
+        return [(at, self.attempt(at)) for at in positions]
+
+    def enter(self, attempt: Attempt) -> None:
+        """Add an attempt with its planned number of nodes and walltime, and plan its start."""
+        session, a = self._session, attempt.serial - 1
+        session.by_rules.set_size(attempt)
+        session.by_rules.label(attempt)
+        asked.enter(session.state, session.room, self._p, a, session.now_us)
+
+    def first_fit_us(self, n_nodes: int, duration_us: int) -> int:
+        """Return the earliest time at which nodes stay free for a duration, or FOREVER_US."""
+        room, p = self._session.room, self._p
+        n = self._session.state.parts[p].plan_n
+        return int(counts.first_fit(room.plan_t[p], room.plan_f[p], n, n_nodes, duration_us))
 
 
 class ByRules(Recorder):
@@ -54,21 +143,29 @@ class ByRules(Recorder):
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._tables: list[BlockTable | None] = []
+        self._places: dict[int, Places] = {}
         self._cells: CellTable | None = None
         self._labels: dict[str, Labels] = {}
         self._begun: dict[int, tuple[list[int], list[int]]] = {}
         """The attempts that the last plan of each group started, and their positions before."""
         self._n_out = 0
         self._starting: list[str] = []
+        self._decide: Any = None
+        self._proposals: list[Proposal] = []
+        self._due: dict[int, list[int]] = {}
+        """The jobs that were due in the last plan of each group, if Python decides on starts."""
+        self._stale: set[int] = set()
+        """Groups in which Python did not start exactly what was due."""
         self._victims: list[Running] = []
         """The attempts that make room for an attempt of a higher tier."""
 
-    def _begin(self, point: Point) -> None:
+    def _begin(self, point: Point, placement: Placement) -> None:
         """Set the parameters and the tables of the plan before the first plan."""
         session, self._point = self._session, point
         state, cores = session.state, session.options.cores_per_node
         machine = session.site = machine_of(point, session.n_nodes, cores, in_place=True)
         numbers = parameters_of(point, session.n_nodes, session.options.max_attempts, cores)
+        numbers.asks = self._decide is not None
         orders = machine.rows["order"]
         orders[orders == codes.BY_ID] = codes.BY_LABEL  # ids are not ranked
         if numbers.order == codes.BY_ID:
@@ -91,7 +188,19 @@ class ByRules(Recorder):
         )  # fmt: skip
         session.show(session.limits.extend(session.room))
         self._tables = [self._table(p) for p in range(len(machine.table))]
+        self._places = {}
+        if point.chooses_nodes:
+            shown = Machine(session)
+            placement = msgspec.structs.replace(placement, choose=self._choose_now)
+            self._places = {
+                p: placement.plan_on(shown, machine.home == p) for p in range(len(machine.table))
+            }
         self._cells = session.windows.table(session.room)
+
+    def _choose_now(self, *given: Any) -> NodeSet | None:
+        """Choose nodes with the present chooser, whose errors state the present time."""
+        nodes: NodeSet | None = self._choose(*given)
+        return nodes
 
     def _table(self, p: int) -> BlockTable | None:
         """Return the plan of the named nodes of a group, or None if nodes are only counted."""
@@ -106,12 +215,20 @@ class ByRules(Recorder):
         slices.fail(table, intervals)
         return table
 
+    @property
+    def shares(self) -> Shares:
+        """The usage and the fair-share factors of users."""
+        return self._session.shares
+
     def plan(self, proposal: PlanByRules) -> None:
         """Plan after these changes, and carry out the starts and rejections."""
         session, changes = self._session, proposal.changes
+        self._choose, self._may_start = proposal.placement.choose, proposal.may_start
+        self._decide, self._new = proposal.decide, (*changes.arrived, *changes.resubmitted)
         if self._point is None:
-            self._begin(proposal.point)
+            self._begin(proposal.point, proposal.placement)
             self._note_nodes(changes)
+        self._book(changes.started)
         rows, jobs, lists, n = session.state, session.jobs, session.state.lists, session.state.n
         for job_id in changes.withdrawn:
             j = rows.attempts[session.row_of[job_id]].job
@@ -119,14 +236,10 @@ class ByRules(Recorder):
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = 0
         n.n_refused = len(changes.refused)
         n.woken = int(bool(changes.woken))
-        new = (*changes.arrived, *changes.resubmitted)
-        for pair, attempt in zip(proposal.keys, new, strict=False):
-            if pair is None:
-                continue
-            labels = self._labels.setdefault(pair[0], Labels(LIMIT, STEP))
-            for row, label in labels.add(pair[1], attempt.serial - 1):
-                rows.attempts[row].label = label
-        for attempt in new:
+        self._key = proposal.key
+        for attempt in self._new:
+            if self._decide is None:  # otherwise, its size is not known yet
+                self.label(attempt)
             lists[n.n_entered].entered = self._row(attempt)
             n.n_entered += 1
         for running in (*changes.ended, *changes.stopped):
@@ -138,8 +251,11 @@ class ByRules(Recorder):
             n.n_new_holds += 1
         self._make_room(proposal.announced)
         self._n_out, self._begun = 0, {}
-        self._choose, self._may_start = proposal.choose, proposal.may_start
         self._victims, self._starting, self._any_barred = [], [], False
+        self._proposals = []
+        for p in [p for p in self._stale if not n.parted or has_news(session.state, p)]:
+            session.state.parts[p].withdrawn = 1
+            self._stale.remove(p)
         outcome = plan_all(session.state, session.room, None, self._cells, self, session.now_us)
         assert outcome == codes.DONE, f"outcome {outcome} of a plan"
         session.check_runs()
@@ -155,12 +271,38 @@ class ByRules(Recorder):
             session.changes.started.append(running)
             session.news.started.append(running)
         n.n_out = 0
+        for proposed in self._proposals:
+            self._transactions.propose(proposed)
+        for running in session.changes.started if n.asks else ():
+            self.set_size(self._adapted(running.attempt))
         then = Requeue(Priority.REGULAR)
         for running in self._victims:
             stop = Stop(running.attempt.id, Cause.PREEMPTED, When.IMAGE, then, "preempt")
             self._transactions.propose(stop)
         if self._any_barred:
             self._transactions.propose(Wake(session.now_us, "limit"))
+
+    def label(self, attempt: Attempt) -> None:
+        """Label an attempt that enters the queue, if Python computes its sort key."""
+        pair = self._key(attempt) if self._key else None
+        if pair is None:
+            return
+        labels = self._labels.setdefault(pair[0], Labels(LIMIT, STEP))
+        for row, label in labels.add(pair[1], attempt.serial - 1):
+            self._session.state.attempts[row].label = label
+
+    def _book(self, started: Sequence[Running]) -> None:
+        """Record the attempts that Python started, if it decides on starts."""
+        session, of_group = self._session, dict[int, list[int]]()
+        for running in started if session.state.n.asks else ():
+            a = running.attempt.serial - 1
+            j = session.state.attempts[a].job
+            p = session.state.jobs[j].part
+            if not asked.book(session.state, session.room, p, a):
+                self._stale.add(p)
+            of_group.setdefault(p, []).append(j)
+        self._stale |= {p for p, due in self._due.items() if due != of_group.get(p, [])}
+        self._due = {}
 
     def _note_nodes(self, changes: Changes) -> None:
         """Note in the new tables of groups where nodes failed or came up before the first plan."""
@@ -188,12 +330,31 @@ class ByRules(Recorder):
         """Return the plan of the named nodes of a group."""
         return self._tables[p]
 
+    def places_of(self, p: int) -> Places | None:
+        """Return the plan of the nodes that a placement chooses for a group, or None."""
+        return self._places.get(p)
+
     def note(self, room: tables.Room, p: int) -> None:
         """Note the attempts that the plan of a group started."""
         new = room.state.out[self._n_out : room.state.n.n_out]
         begun = [row.subject for row in new if row.kind == codes.START]
         self._begun[p] = begun, room.positions[: len(begun)].tolist()
         self._n_out = room.state.n.n_out
+        if self._decide is not None:
+            self._ask(p)
+
+    def _ask(self, p: int) -> None:
+        """Let Python decide which attempts of a group start."""
+        session = self._session
+        entered = []
+        for attempt in self._new:
+            row = session.state.attempts[attempt.serial - 1]
+            if session.state.jobs[row.job].part == p and row.cause == 0:
+                entered.append(msgspec.structs.replace(attempt, walltime_us=row.wall))
+        queue = AskedQueue(session, p, entered)
+        self._proposals += self._decide(p, queue)
+        if queue.jobs_due is not None:
+            self._due[p] = queue.jobs_due
 
     def choose(self, state: Any, usable: Any, a: int, out: Any) -> int:
         """Choose nodes for an attempt with the chooser of the placement, as intervals."""
@@ -255,11 +416,21 @@ class ByRules(Recorder):
                 self._session.state.attempts[a].delay = registry.true_run_us(attempt.id)
             except InputError as error:
                 self._session.unknown_runs[a] = error
-        state = self._session.state
-        row = state.attempts[a]
-        if partition := self._session.site.of_row(state.jobs[row.job].partition):
-            row.wall = partition.adapted(attempt).walltime_us
+        self._session.state.attempts[a].wall = self._adapted(attempt).walltime_us
         return a
+
+    def _adapted(self, attempt: Attempt) -> Attempt:
+        """Return an attempt with the walltime that its partition sets."""
+        state = self._session.state
+        row = state.jobs[state.attempts[attempt.serial - 1].job].partition
+        partition = self._session.site.of_row(row)
+        return partition.adapted(attempt) if partition else attempt
+
+    def set_size(self, attempt: Attempt) -> None:
+        """Set the number of nodes and the walltime of an attempt, which may be planned ones."""
+        state = self._session.state
+        row = state.attempts[attempt.serial - 1]
+        state.jobs[row.job].size, row.wall = attempt.n_nodes, attempt.walltime_us
 
     def _why_never(self, attempt: Attempt, a: int) -> str:
         """Return why an attempt was rejected."""
@@ -277,10 +448,17 @@ class ByRules(Recorder):
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
         room = self._session.room
-        return all_starts(room, lambda p: planned_starts(room, p, *self._begun.get(p, ([], []))))
+
+        def starts_of(p: int) -> PlannedStarts:
+            starts = planned_starts(room, p, *self._begun.get(p, ([], [])))
+            if p in self._places:
+                note_placeless(starts, self._places[p], room, p, self._session.now_us)
+            return starts
+
+        return all_starts(room, starts_of)
 
     def reasons(self) -> dict[str, str]:
-        """Return why limits bar attempts, by id."""
+        """Return why attempts wait, by id."""
         session = self._session
-        barred = barred_attempts(session.room, session.limits)
+        barred = reasons_to_wait(session.room, session.limits)
         return {session.names[a]: reason for a, reason in barred.items()}

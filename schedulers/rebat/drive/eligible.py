@@ -14,6 +14,7 @@ from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
+from rebat.policies.planning.shelves import ShelfOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
@@ -56,10 +57,12 @@ def why_not_policy(point: Point) -> str:
     reacts = f"react={point.values['react']}"
     tiers = {row.options.get("tier", 1) for row in read_partitions(point.partitions)}
     placements = (AnyOptions, NamedOptions, *((ClusterOptions,) if is_fifo else ()))
+    covered = ListOptions | FifoOptions | ShelfOptions
     return _first(
         {
-            f"planning={planning.name}": not isinstance(planning, ListOptions | FifoOptions),
-            f"placement={placement.name}": not isinstance(placement, placements),
+            f"planning={planning.name}": not isinstance(planning, covered),
+            f"placement={placement.name}": planning.places
+            and not isinstance(placement, placements),
             "partitions with placement=named": point.parted
             and isinstance(placement, NamedOptions)
             and not is_fifo,
@@ -71,7 +74,8 @@ def why_not_policy(point: Point) -> str:
             and bool(point.reactions),
             reacts: len(point.reactions) > max(len(stealing), len(replaces)),
             "partitions with react=replacement": bool(replaces) and point.parted,
-            "planning=fifo with react=replacement": bool(replaces) and is_fifo,
+            f"planning={planning.name} with react=replacement": bool(replaces)
+            and not isinstance(planning, ListOptions),
             "wait=hold": any(part.holds for part in replaces),
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in stealing},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in stealing},

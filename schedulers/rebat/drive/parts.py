@@ -30,6 +30,7 @@ from rebat.policies.partitions import (
 )
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
+from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.point import Point, is_in_python
 from rebat.state import codes, rooms, tables
 from rebat.state.rows import zeros
@@ -224,7 +225,8 @@ def machine_of(
     for p, group in enumerate(groups):
         differs = differ(group)
         named = isinstance(point.placement, NamedOptions) and not is_fifo
-        shared[p] = differs or (in_place and not named)
+        asked = point.chooses_nodes or isinstance(point.planning, FlexibleOptions)
+        shared[p] = differs or (in_place and not (named or asked))
         first = row_of[group[0].name]
         for i, partition in enumerate(group):
             row = rows[first + i]

@@ -15,6 +15,7 @@ from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import NONE, PlanRecorder, bits_of
 from rebat.drive.site_limits import SiteLimits
 from rebat.kernels.barred import BARRED
+from rebat.policies.placement.places import Places
 from rebat.state import codes, tables
 
 
@@ -45,6 +46,16 @@ def planned_starts(
     return PlannedStarts(*table)
 
 
+def note_placeless(
+    starts: PlannedStarts, places: Places, room: tables.Room, p: int, now_us: int
+) -> None:
+    """Note which attempts have no place on the free nodes, although enough nodes are free."""
+    waits = (starts.starts_us > now_us) & (starts.sizes <= room.state.parts[p].n_free)
+    lacking = places.without_place({*starts.sizes[waits].tolist()}) if waits.any() else []
+    if lacking:
+        starts.placeless = waits & np.isin(starts.sizes, lacking)
+
+
 def waiting(room: tables.Room) -> PlannedStarts:
     """Return for which attempt each queued attempt waits under fifo. There are no planned starts.
 
@@ -73,9 +84,12 @@ def all_starts(room: tables.Room, of_group: Callable[[int], PlannedStarts]) -> P
     return joined(planned) if state.n.parted else planned[0]
 
 
-def barred_attempts(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
-    """Return the reasons of the attempts that limits bar."""
-    state, reasons = room.state, {}
+def reasons_to_wait(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
+    """Return why attempts wait, if limits bar them or a shelf is not yet built."""
+    state, reasons = room.state, dict[int, str]()
+    for p, part in enumerate(state.parts if state.n.shelf else ()):
+        queued = room.queue[p, : part.n_queued].tolist()
+        reasons |= dict.fromkeys(queued, "it waits for the next shelf")
     for p, part in enumerate(state.parts if state.n.limited else ()):
         n = part.n_queued
         for a in room.queue[p, :n][room.start[p, :n] == BARRED].tolist():
@@ -93,6 +107,9 @@ class Recorder:
     def table_of(self, p: int, table: Any) -> Any:
         """Return the plan of the named nodes of a group of partitions. It is usually ``table``."""
         return table
+
+    def places_of(self, p: int) -> Any:
+        """Return the plan of the nodes that a placement chooses for a group, or None."""
 
     def may_start(self, state: Any, a: int) -> bool:
         """Return whether the limits that are functions in a file allow an attempt to start."""
@@ -190,7 +207,7 @@ class RuleRecorder(Recorder):
         state, recorder = room.state, self._recorder
         starts = all_starts(room, lambda p: self._planned.get(p) or planned_starts(room, p, [], []))
         is_changed = recorder.compare(starts, now, state.n.n_free)
-        for a, reason in barred_attempts(room, self._limits).items():
+        for a, reason in reasons_to_wait(room, self._limits).items():
             is_changed |= recorder.explain(a + 1, reason)
         if not is_changed:
             return

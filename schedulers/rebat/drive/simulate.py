@@ -66,14 +66,17 @@ from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
 from rebat.policies.placement.cores import FITS, ClusterOptions
 from rebat.policies.placement.plans import AnyOptions, NamedOptions, PlacementOptions
+from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.fifo import FifoOptions
+from rebat.policies.planning.flexible import FlexibleOptions
 from rebat.policies.planning.list_scheduling import (
     ALL,
     MAINTENANCE,
     ListOptions,
     depth_of,
+    millionths_of,
 )
-from rebat.policies.planning.predictions import millionths_of
+from rebat.policies.planning.shelves import ShelfOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
@@ -566,12 +569,20 @@ def parameters_of(
     parameters.fifo, parameters.cores = isinstance(planning, FifoOptions), cores_per_node
     if parameters.fifo:
         parameters.chooser = chooser_of(point.placement)
+    elif isinstance(planning, ShelfOptions):
+        parameters.shelf = codes.WITH_BACKFILL if planning.backfill else codes.WITHOUT_BACKFILL
+    parameters.unplanned = parameters.fifo or parameters.shelf > 0
+    parameters.timed = isinstance(planning, TimedOptions) and planning.walltimes == "required"
     if isinstance(planning, ListOptions):
         depth = depth_of(planning.depth)
         parameters.depth = codes.ALL if depth == ALL else depth
         parameters.first_only = planning.reserve == "first"
-        parameters.timed = planning.walltimes == "required"
         parameters.named = isinstance(point.placement, NamedOptions)
+        parameters.millionths = millionths_of(planning.predict)
+        parameters.predict = PREDICT.get(str(planning.predict), codes.PART_OF_WALLTIME)
+    if isinstance(planning, FlexibleOptions):
+        parameters.depth = codes.ALL
+    if isinstance(planning, ListOptions | FlexibleOptions):
         upkeep = MAINTENANCE[planning.maintenance]
         for column, change in (
             ("on_arrival", "arrival"),
@@ -581,8 +592,6 @@ def parameters_of(
             ("on_repair", "rejuvenation"),
         ):
             setattr(parameters, column, int(upkeep[change]))
-        parameters.millionths = millionths_of(planning.predict)
-        parameters.predict = PREDICT.get(str(planning.predict), codes.PART_OF_WALLTIME)
     parameters.margin = planning.margin_us
     formulas = point.formulas
     parameters.order = codes.BY_VALUE if formulas else order_code(point.common.order)

@@ -211,9 +211,10 @@ class Transactions(JobRows):
 
     def _execute(self, attempt: Attempt, nodes: NodeSet) -> Running:
         """Execute an attempt on these free nodes."""
-        rows = self.session.state
+        rows, a = self.session.state, attempt.serial - 1
         first, k = self._write(nodes)
-        start_on(rows, attempt.serial - 1, 0, first, k, nodes.size, self.session.now_us)
+        part = rows.jobs[rows.attempts[a].job].part
+        start_on(rows, a, part, first, k, nodes.size, self.session.now_us)
         return self.started(attempt, nodes)
 
     def _write(self, nodes: NodeSet) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.core.units import FOREVER_US
+from rebat.drive.by_rules import AskedQueue
 from rebat.env.observation import (
     QUEUE,
     VICTIM,
@@ -31,12 +32,13 @@ from rebat.env.observation import (
     scaled_time,
     victim_row,
 )
-from rebat.policies.composition import Planning, Scheduler
+from rebat.policies.composition import Scheduler
 from rebat.policies.context import Context
+from rebat.policies.parted import Parts
 from rebat.policies.placement.choosers import Mask
-from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.point import Point
 from rebat.policies.presets import preset
+from rebat.policies.queue_order import planned_us
 from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
 from rebat.policies.reactions.victims import VICTIMS, Candidate, earliest_end
 
@@ -146,7 +148,7 @@ class AgentStealing(NodeStealing):
         return VICTIM.flat(rows, context, self._n_candidates)
 
 
-class AgentQueue(Planning):
+class AgentQueue:
     """List scheduling without reservations, in which an agent chooses the next attempt.
 
     The candidates are the first K attempts of the queue. The agent is called until it chooses no
@@ -154,27 +156,17 @@ class AgentQueue(Planning):
     """
 
     def __init__(self, context: Context, agent: Agent, n_candidates: int) -> None:
-        self._queue = SortedQueue(context.order, context.margin_us, context.seed, context.period_us)
-        self._limit = context.limit_on
+        self._limit, self._margin_us = context.limit_on, context.margin_us
         self._agent, self._n_candidates = agent, n_candidates
-        self._opened = False
 
-    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+    def __call__(self, view: View, p: int, queue: AskedQueue) -> Iterator[Proposal]:
         """Yield the attempts to start now. Reject jobs larger than the machine."""
-        if not self._opened:
-            self._queue.on_machine(view)
-            self._opened = True
-        self._queue.book(changes.started, changes.withdrawn)
-        self._queue.sort(view.now_us)
-        for attempt in (*changes.arrived, *changes.resubmitted):
+        for attempt in queue.entered:
             if reason := self._limit(view.n_nodes).exceeded(attempt.n_nodes):
                 yield Reject(attempt.id, reason)
             else:
-                self._queue.add(attempt)
-        yield from self._starts(view)
-
-    def _starts(self, view: View) -> Iterator[Start]:
-        waiting, n_free = list(self._queue.attempts), view.n_free
+                queue.enter(attempt)
+        waiting, n_free = [*map(queue.attempt, range(len(queue)))], view.n_free
         idle = not (view.running or view.waiting)
         n_started = 0
         while True:
@@ -198,7 +190,9 @@ class AgentQueue(Planning):
     ) -> Observation:
         now_us, n_nodes = view.now_us, view.n_nodes
         rows = [
-            queue_row(now_us, n_nodes, n_free, attempt, self._queue.duration_of(attempt))
+            queue_row(
+                now_us, n_nodes, n_free, attempt, planned_us(attempt.walltime_us, self._margin_us)
+            )
             for attempt in shown
         ]
         end_us = earliest_end(list(view.running.values()))
@@ -275,6 +269,9 @@ def base_of(decision: str, base: str = "") -> Point:
         raise InputError(
             f"{base!r} has another planning or placement", "base", "planning=list, placement=any"
         )
+    if decision == "queue" and (point.parted or point.common.limits):
+        expected = "an agent that chooses victims, or a base without partitions and limits"
+        raise InputError(f"{base!r} has partitions or limits", "base", expected)
     if point.own_sources:
         raise InputError(f"{base!r} has user-defined rules", "base", "the names of rules")
     return point
@@ -282,7 +279,7 @@ def base_of(decision: str, base: str = "") -> Point:
 
 def _counts(point: Point) -> bool:
     """Return whether the session chooses the nodes of attempts that start."""
-    return point.placement.make(None, 0).counted
+    return point.placement.name == "any"
 
 
 def check_candidates(n_candidates: Any) -> None:
@@ -310,7 +307,7 @@ def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int
         else reaction.make(context)
         for reaction in point.reactions
     ]
-    planning: Planning = point.planning.make(context)
-    if not chooses:
-        planning = AgentQueue(context, agent, n_candidates)
+    parts = Parts(point.partitions, point.context)
+    decide = None if chooses else AgentQueue(context, agent, n_candidates)
+    planning = point.planned_by_rules(context, parts, decide=decide)
     return Scheduler(planning, reactions, point.duties())

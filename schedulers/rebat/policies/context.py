@@ -10,14 +10,13 @@ import msgspec
 from rebat.contract import View
 from rebat.core.formatting import counted
 from rebat.core.options import PAPER, Dialect
-from rebat.policies.composition import Planning, Reaction
+from rebat.policies.composition import Reaction
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Members
 from rebat.policies.malleable.rules import SizeRule, as_asked
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import Placement
-from rebat.policies.queue_order import QueueOrder, bound, order_of
-from rebat.policies.shares import Shares
+from rebat.policies.queue_order import QueueOrder, bound
 from rebat.policies.variants import Options
 
 RIGID = as_asked(MANAGERS["fpsma"])
@@ -63,11 +62,9 @@ class Context(msgspec.Struct, frozen=True):
         Queue order.
     seed
         Seed of random choices.
-    margin_us, period_us : int
-        Microseconds that the planning adds to every walltime, and between two sorts of the queue.
+    margin_us : int
+        Microseconds that the planning adds to every walltime.
     placement : Placement
-    shares : Shares
-        Usage and fair-share factors of users, for the entire machine.
     partitions : str
         See `partitions.read_partitions`.
     reserves : bool
@@ -90,7 +87,6 @@ class Context(msgspec.Struct, frozen=True):
     order: QueueOrder
     seed: int
     placement: Placement
-    shares: Shares = msgspec.field(default_factory=Shares)
     partitions: str = ""
     reserves: bool = False
     hazards: Hazards | None = None
@@ -101,15 +97,10 @@ class Context(msgspec.Struct, frozen=True):
     n_spares: int = 0
     hit_first: bool = False
     margin_us: int = 0
-    period_us: int = 0
 
     def order_on(self, view: View) -> QueueOrder:
         """Return the queue order of the planning on a machine."""
         return bound(self.order, view, self.margin_us, self.seed)
-
-    def order_named(self, name: str) -> QueueOrder:
-        """Return the queue order of a partition. An empty name is that of the scheduler."""
-        return order_of(name, self.shares) if name else self.order
 
     def limit_on(self, n_nodes: int) -> SizeLimit:
         """Return the size limit of jobs on a machine of this size."""
@@ -134,14 +125,6 @@ class PlanningOptions(Options, frozen=True):
     def margin_us(self) -> int:
         """Microseconds that the planning adds to every walltime."""
         return 0
-
-    kind: ClassVar[Any]
-    """Class of the planning, called with the options and a context."""
-
-    def make(self, context: Context) -> Planning:
-        """Return the planning."""
-        planning: Planning = self.kind(self, context)
-        return planning
 
 
 class ReactionOptions(Options, frozen=True):

@@ -97,13 +97,12 @@ class Guarded(Policy):
             if problem:
                 raise PolicyError(f"{place_of(method)}: {where}: {problem}")
             if isinstance(answer, PlanByRules):
-                called = {"choose": answer.choose, "may_start": answer.may_start}
-                guarded = {
-                    name: partial(self._call, where, method, function)
-                    for name, function in called.items()
-                    if function is not None
-                }
-                yield msgspec.structs.replace(answer, **guarded)
+                guarded = partial(partial, self._call, where, method)
+                placement = answer.placement
+                placement = msgspec.structs.replace(placement, choose=guarded(placement.choose))
+                functions = {name: getattr(answer, name) for name in ("key", "may_start", "decide")}
+                functions = {name: guarded(each) for name, each in functions.items() if each}
+                yield msgspec.structs.replace(answer, placement=placement, **functions)
             else:
                 yield answer
 

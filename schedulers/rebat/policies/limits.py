@@ -8,21 +8,19 @@ Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
 
-from rebat.contract import Changes, Proposal, Reject, Start, View, Wake
-from rebat.contract.proposals import PlanByRules
-from rebat.core.attempts import Attempt, Running
+from rebat.contract import Changes, Proposal, View, Wake
+from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.traits import Traits
 from rebat.policies.composition import Planning, Wrapping
 from rebat.policies.own import Rule, UnfitAnswer, called
-from rebat.policies.shares import Shares
 
 KINDS = ("user", "account", "queue")
 """Traits of jobs by which a limit groups jobs. Each user, account or queue is a group."""
@@ -108,24 +106,6 @@ def groups_of(
             yield kind, label, limit
 
 
-class Group(msgspec.Struct):
-    """The running jobs and held nodes of a user, an account or a queue, and the limit."""
-
-    kind: str
-    name: str
-    limit: Limit
-    jobs: int = 0
-    nodes: int = 0
-
-    def refuses(self, n_nodes: int, starting: tuple[int, int] = (0, 0)) -> str:
-        """Return why one more job of ``n_nodes`` nodes would exceed the limit, or an empty text.
-
-        ``starting`` contains the numbers of jobs and of nodes that start now.
-        """
-        jobs, nodes = self.jobs + starting[0], self.nodes + starting[1]
-        return why_barred(self.kind, self.name, self.limit, (jobs, nodes), n_nodes)
-
-
 def why_barred(kind: str, name: str, limit: Limit, running: tuple[int, int], n_nodes: int) -> str:
     """Return why one more job of a group would exceed its limit, or an empty text.
 
@@ -147,168 +127,6 @@ def why_never(kind: str, name: str, limit: Limit, n_nodes: int) -> str:
     return f"requires {needs}, but the limit of {kind} {name} is {limit.nodes}"
 
 
-Starting = dict[tuple[str, str], tuple[int, int]]
-"""The numbers of jobs and of nodes that start now, by kind and name of the group."""
-
-
-class Accounting(Wrapping):
-    """A planning that records the usage of users, and hides jobs that limits bar from another one.
-
-    Parameters
-    ----------
-    planning : Planning
-        The planning that starts jobs.
-    shares : Shares
-        The usage of users, which this class updates.
-    limits : str
-        See `read_limits`.
-    """
-
-    def __init__(self, planning: Planning, shares: Shares, limits: str = "") -> None:
-        super().__init__(planning)
-        self._shares, self._limits = shares, read_limits(limits)
-        self._bars = bool(self._limits)
-        self._groups: dict[tuple[str, str], Group] = {}
-        self._groups_by_owner: dict[tuple[str, ...], list[Group]] = {}
-        self._holding: dict[str, tuple[Traits, int]] = {}
-        self._waiting: dict[str, tuple[Attempt, Traits]] = {}
-        self._barred: dict[str, Attempt] = {}
-
-    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Yield the attempts to start now. No start exceeds a limit."""
-        self._account(view, changes)
-        if not self._bars:
-            yield from self._planning.plan(view, changes)
-            return
-        rejected = [*self._enter(view, changes)]
-        yield from rejected
-        changes = self._visible(view, changes, {proposal.attempt_id for proposal in rejected})
-        yield from self._allowed(view, self._planning.plan(view, changes))
-
-    # ---- usage
-
-    def _account(self, view: View, changes: Changes) -> None:
-        """Update the usage of users and groups."""
-        for running in (*changes.started, *changes.moved, *changes.held):
-            traits, n_nodes = view.job(running.attempt.job_id).traits, running.attempt.n_nodes
-            self._waiting.pop(running.attempt.job_id, None)
-            self._holding[running.attempt.id] = traits, n_nodes
-            self._hold(traits, 1, n_nodes, running.start_us)
-        for running in (*changes.ended, *changes.stopped):
-            self._release(running, view.now_us)
-        for attempt in (*changes.arrived, *changes.resubmitted):
-            self._shares.enter(view.job(attempt.job_id).traits)
-
-    def _release(self, running: Running, now_us: int) -> None:
-        traits, n_nodes = self._holding.pop(running.attempt.id, (None, 0))
-        if traits is not None:
-            self._hold(traits, -1, -n_nodes, now_us)
-
-    def _hold(self, traits: Traits, jobs: int, nodes: int, at_us: int) -> None:
-        self._shares.hold(traits, nodes, at_us)
-        for group in self._groups_of(traits):
-            group.jobs += jobs
-            group.nodes += nodes
-
-    def _groups_of(self, traits: Traits) -> list[Group]:
-        """Return the groups with a limit to which a job belongs."""
-        owner = owner_of(traits)
-        if owner not in self._groups_by_owner:
-            self._groups_by_owner[owner] = [
-                self._groups.setdefault((kind, name), Group(kind, name, limit))
-                for kind, name, limit in groups_of(self._limits, traits)
-            ]
-        return self._groups_by_owner[owner]
-
-    # ---- limits
-
-    def _enter(self, view: View, changes: Changes) -> Iterator[Reject]:
-        """Note the new attempts. Reject those that are larger than a limit."""
-        for attempt in (*changes.arrived, *changes.resubmitted):
-            traits = view.job(attempt.job_id).traits
-            self._waiting[attempt.job_id] = attempt, traits
-            groups = self._groups_of(traits)
-            never = (why_never(g.kind, g.name, g.limit, attempt.n_nodes) for g in groups)
-            if reason := next(filter(None, never), ""):
-                del self._waiting[attempt.job_id]
-                yield Reject(attempt.id, reason)
-        for job_id in changes.withdrawn:
-            self._waiting.pop(job_id, None)
-
-    def _visible(self, view: View, changes: Changes, rejected: set[str]) -> Changes:
-        """Return the changes for the planning: attempts that limits bar are not in its queue.
-
-        If attempts are barred, or no longer, the planning makes its plan again.
-        """
-        before, self._barred = self._barred, {}
-        for job_id, (attempt, traits) in self._waiting.items():
-            if self._why_barred(view, attempt, traits):
-                self._barred[job_id] = attempt
-        new = {attempt.id for attempt in (*changes.arrived, *changes.resubmitted)}
-        hidden = rejected | {attempt.id for attempt in self._barred.values()}
-        back = [
-            attempt
-            for job_id, attempt in before.items()
-            if attempt.id not in new | hidden and job_id in self._waiting
-        ]
-        gone = [
-            job_id
-            for job_id, attempt in self._barred.items()
-            if job_id not in before and attempt.id not in new
-        ]
-        return msgspec.structs.replace(
-            changes,
-            arrived=[a for a in changes.arrived if a.id not in hidden]
-            + [a for a in back if not a.number],
-            resubmitted=[a for a in changes.resubmitted if a.id not in hidden]
-            + [a for a in back if a.number],
-            withdrawn=changes.withdrawn + gone + [attempt.job_id for attempt in back],
-        )
-
-    def _allowed(self, view: View, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-        """Yield proposals up to the first start that exceeds a limit. Then request another plan.
-
-        The other plan does not contain the attempts that the limits then bar.
-        """
-        exceeded, starting = False, Starting()
-        for proposal in list(proposals):
-            if isinstance(proposal, Start):
-                attempt = view.queue[proposal.attempt_id]
-                exceeded = exceeded or self._exceeds(view, attempt, starting)
-                if exceeded:
-                    continue
-            elif isinstance(proposal, Reject):
-                self._waiting.pop(view.queue[proposal.attempt_id].job_id, None)
-            yield proposal
-        if exceeded:
-            yield Wake(view.now_us, "limit")
-
-    def _why_barred(self, view: View, attempt: Attempt, traits: Traits) -> str:
-        """Return why a queued attempt cannot start now, or an empty text."""
-        reasons = (group.refuses(attempt.n_nodes) for group in self._groups_of(traits))
-        return next(filter(None, reasons), "")
-
-    def _exceeds(self, view: View, attempt: Attempt, starting: Starting) -> bool:
-        """Return whether a start exceeds a limit, and count it among those that start now."""
-        exceeded, n_nodes = False, attempt.n_nodes
-        for group in self._groups_of(view.job(attempt.job_id).traits):
-            jobs, nodes = starting.get((group.kind, group.name), (0, 0))
-            exceeded = exceeded or bool(group.refuses(n_nodes, (jobs, nodes)))
-            starting[group.kind, group.name] = jobs + 1, nodes + n_nodes
-        return exceeded
-
-    # ---- the record of plans
-
-    def reasons(self, view: View) -> Mapping[str, str]:
-        """Return the reasons of the planning, and the limits that bar attempts."""
-        reasons = dict(super().reasons(view))
-        for job_id, attempt in self._barred.items():
-            if attempt.id in view.queue:
-                reason = self._why_barred(view, attempt, view.job(job_id).traits)
-                reasons |= {attempt.id: EXCEEDS + reason} if reason else {}
-        return reasons
-
-
 class OwnLimit(msgspec.Struct, frozen=True):
     """A user-defined limit: a function of a queued attempt, of running attempts, and of the view.
 
@@ -328,45 +146,77 @@ class OwnLimit(msgspec.Struct, frozen=True):
         return answer
 
 
-class OwnLimits(Accounting):
-    """A planning that hides jobs that a user-defined limit bars.
+class OwnLimits(Wrapping):
+    """A planning by the rules, from which the jobs that a user-defined limit bars are hidden.
 
     Parameters
     ----------
-    planning, shares
-        See `Accounting`.
+    planning : RulePlanning
     rule : OwnLimit
     """
 
-    def __init__(self, planning: Planning, shares: Shares, rule: OwnLimit) -> None:
-        super().__init__(planning, shares)
-        self._rule, self._bars = rule, True
+    def __init__(self, planning: Planning, rule: OwnLimit) -> None:
+        super().__init__(planning)
+        self._rule = rule
+        self._waiting: dict[str, Attempt] = {}
+        self._barred: dict[str, Attempt] = {}
         self._running: tuple[Attempt, ...] = ()
         self._again_us: set[int] = set()
         self._requested_us: set[int] = set()
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Yield the attempts to start now, and request plans at the times that the limit states."""
+        """Yield the plan by the rules, and request plans at the times that the limit states."""
         self._note_running(view)
         self._again_us.clear()
         self._requested_us = {at_us for at_us in self._requested_us if at_us > view.now_us}
-        yield from super().plan(view, changes)
+        for running in (*changes.started, *changes.moved, *changes.held):
+            self._waiting.pop(running.attempt.job_id, None)
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            self._waiting[attempt.job_id] = attempt
+        for job_id in changes.withdrawn:
+            self._waiting.pop(job_id, None)
+        for proposal in self._planning.plan(view, self._visible(view, changes)):
+            may_start = partial(self._may_start, view)
+            yield msgspec.structs.replace(proposal, may_start=may_start)
         for at_us in sorted(self._again_us - self._requested_us):
             self._requested_us.add(at_us)
             yield Wake(at_us, "limit")
 
-    def _allowed(self, view: View, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-        for proposal in super()._allowed(view, proposals):
-            if isinstance(proposal, PlanByRules):
-                may_start = partial(self._may_start, view)
-                yield msgspec.structs.replace(proposal, may_start=may_start)
-            else:
-                yield proposal
+    def _visible(self, view: View, changes: Changes) -> Changes:
+        """Return the changes for the rules: attempts that the limit bars are not in their queue.
+
+        If attempts are barred, or no longer, the rules make their plan again.
+        """
+        before = self._barred
+        self._barred = {
+            job_id: attempt
+            for job_id, attempt in self._waiting.items()
+            if attempt.id in view.queue and self._why_barred(view, attempt)
+        }
+        new = {attempt.id for attempt in (*changes.arrived, *changes.resubmitted)}
+        hidden = {attempt.id for attempt in self._barred.values()}
+        back = [
+            attempt
+            for job_id, attempt in before.items()
+            if attempt.id not in new | hidden and job_id in self._waiting
+        ]
+        gone = [
+            job_id
+            for job_id, attempt in self._barred.items()
+            if job_id not in before and attempt.id not in new
+        ]
+        return msgspec.structs.replace(
+            changes,
+            arrived=[a for a in changes.arrived if a.id not in hidden]
+            + [a for a in back if not a.number],
+            resubmitted=[a for a in changes.resubmitted if a.id not in hidden]
+            + [a for a in back if a.number],
+            withdrawn=changes.withdrawn + gone + [attempt.job_id for attempt in back],
+        )
 
     def _may_start(self, view: View, attempt_id: str, starting: Sequence[str]) -> bool:
         self._note_running(view, starting)
-        attempt = view.queue[attempt_id]
-        return not self._why_barred(view, attempt, attempt.traits)
+        return not self._why_barred(view, view.queue[attempt_id])
 
     def _note_running(self, view: View, starting: Sequence[str] = ()) -> None:
         """Note the running attempts, the held nodes, and the attempts that start now."""
@@ -374,7 +224,8 @@ class OwnLimits(Accounting):
         running = (run.attempt for run in (*view.running.values(), *held))
         self._running = (*running, *(view.queue[name] for name in starting))
 
-    def _why_barred(self, view: View, attempt: Attempt, traits: Traits) -> str:
+    def _why_barred(self, view: View, attempt: Attempt) -> str:
+        """Return why a queued attempt cannot start now, or an empty text."""
         answer = self._rule(attempt, self._running, view)
         if answer is True:
             return ""
@@ -382,12 +233,11 @@ class OwnLimits(Accounting):
             self._again_us.add(answer)
         return str(getattr(self._rule.rule, "__name__", "limits"))
 
-    def _exceeds(self, view: View, attempt: Attempt, starting: Starting) -> bool:
-        exceeded = bool(self._why_barred(view, attempt, attempt.traits))
-        self._running += (attempt,)
-        return exceeded
-
     def reasons(self, view: View) -> Mapping[str, str]:
-        """See `Accounting.reasons`."""
+        """Return the reasons of the rules, and the limit if it bars attempts."""
         self._note_running(view)
-        return super().reasons(view)
+        reasons = dict(super().reasons(view))
+        for attempt in self._barred.values():
+            if attempt.id in view.queue and (reason := self._why_barred(view, attempt)):
+                reasons[attempt.id] = EXCEEDS + reason
+        return reasons

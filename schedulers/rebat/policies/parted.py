@@ -8,31 +8,25 @@ reaction, for example node stealing, acts on the jobs and nodes of one partition
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from rebat.contract import (
-    Changes,
     Drain,
     Move,
     News,
-    PlannedStarts,
     Proposal,
-    Reject,
     Start,
     Stop,
     Undrain,
     View,
 )
-from rebat.contract.planned import joined
 from rebat.contract.view import PartView
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.policies.composition import Planning, Reaction
+from rebat.policies.composition import Reaction
 from rebat.policies.context import Context
 from rebat.policies.partitions import (
     Partition,
@@ -42,7 +36,6 @@ from rebat.policies.partitions import (
     open_to,
     partitions_on,
     shares_of,
-    weighted,
 )
 
 
@@ -52,10 +45,6 @@ class Part(msgspec.Struct):
     view: PartView
     context: Context
     """The inputs of its planning and its reactions."""
-    planned: bool = True
-    """Whether it has a planning. Otherwise, it is one of a group of partitions."""
-    pending: Changes = msgspec.field(default_factory=Changes)
-    """Changes since the last plan. If only attempts started, no plan is due."""
 
     def has(self, job_id: str) -> bool:
         """Return whether a job belongs to the part."""
@@ -121,34 +110,26 @@ class Parts:
             whole = self._part(view, group, spares)
             self.groups.append(whole)
             alone = len(group) == 1
-            rows = [whole] if alone else [self._part(view, [p], 0, False) for p in group]
+            rows = [whole] if alone else [self._part(view, [p], 0) for p in group]
             self.singles += rows
             self.alike += rows if differ(group) else [whole]
         return self
 
-    def _part(self, view: View, rows: list[Partition], n_spares: int, planned: bool = True) -> Part:
+    def _part(self, view: View, rows: list[Partition], n_spares: int) -> Part:
         nodes, names = nodes_of_all(rows), {row.name for row in rows}
 
         def has(job_id: str) -> bool:
             return self.partition_of(view, job_id).name in names
 
-        def of(attempt: Attempt) -> Partition:
-            return self.partition_of(view, attempt.job_id)
-
         def adapted(attempt: Attempt) -> Attempt:
-            return of(attempt).adapted(attempt)
+            return self.partition_of(view, attempt.job_id).adapted(attempt)
 
         part = view.part(nodes, has, adapted)
         context = msgspec.structs.replace(self._make_context(), n_spares=n_spares)
-        if rows[0].order and len({row.order for row in rows}) == 1:
-            context = msgspec.structs.replace(context, order=context.order_named(rows[0].order))
-        context = msgspec.structs.replace(
-            context, order=weighted(context.order, self.partitions, of)
-        )
         if differ(rows):
             alike = context.placement.alike or not self._plans
             check_shared(rows, context.n_spares, context.flexible, alike)
-        return Part(part, context, planned)
+        return Part(part, context)
 
     def partition_of(self, view: View, job_id: str) -> Partition:
         """Return the partition in which a job runs."""
@@ -160,11 +141,6 @@ class Parts:
                 raise error.at(f"job {job_id}") from None
             self._partition_of[job_id] = places[0]
         return self._partition_of[job_id]
-
-    def refuses(self, view: View, attempt: Attempt) -> str:
-        """Return why the limits of its partition exclude an attempt, or an empty text."""
-        partition = self.partition_of(view, attempt.job_id)
-        return partition.refuses(attempt.n_nodes, partition.adapted(attempt).walltime_us)
 
 
 def check_shared(rows: Sequence[Partition], n_spares: int, flexible: bool, alike: bool) -> None:
@@ -184,80 +160,6 @@ def check_shared(rows: Sequence[Partition], n_spares: int, flexible: bool, alike
         raise InputError(problem, expected="partitions that share no nodes")
 
 
-class Parted(Planning):
-    """A planning for each group of partitions."""
-
-    def __init__(self, parts: Parts, make: Callable[[Context], Planning]) -> None:
-        self._parts, self._make = parts, make
-        self._plannings: list[tuple[Part, Planning]] = []
-
-    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Yield the proposals of the plannings whose partitions changed."""
-        groups = self._parts.open(view).groups
-        if not self._plannings:
-            self._plannings = [(part, self._make(part.context)) for part in groups]
-        for attempt in changes.arrived:
-            if reason := self._parts.refuses(view, attempt):
-                yield Reject(attempt.id, reason)
-        for part, planning in self._plannings:
-            self._note(view, part, changes)
-            if part.pending:
-                changed, part.pending = part.pending, Changes()
-                yield from _on_free_nodes(view, part, planning.plan(part.view, changed))
-
-    def _note(self, view: View, part: Part, changes: Changes) -> None:
-        """Add the changes of a part to those that its planning does not know yet."""
-        to = part.pending
-        allowed = [each for each in changes.arrived if not self._parts.refuses(view, each)]
-        to.arrived += part.attempts(allowed)
-        to.resubmitted += part.attempts(changes.resubmitted)
-        for name in ("started", "ended", "stopped", "moved", "held"):
-            getattr(to, name).extend(part.running(getattr(changes, name)))
-        for left in (*changes.ended, *changes.stopped):
-            part.view.forget(left)
-        to.failed_nodes += part.numbered(changes.failed_nodes)
-        to.rejuvenated_nodes += part.numbered(changes.rejuvenated_nodes)
-        for name in ("failed_under", "rejuvenated_under"):
-            getattr(to, name).extend(filter(part.view.shows, getattr(changes, name)))
-        to.failures += sum(part.view.numbered(nodes).size for nodes in changes.failing)
-        to.repairs += sum(part.view.numbered(nodes).size for nodes in changes.returning)
-        to.withdrawn += [job_id for job_id in changes.withdrawn if part.has(job_id)]
-        to.refused, to.woken = to.refused + changes.refused, to.woken + changes.woken
-
-    def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of all partitions that have a plan."""
-        planned = [planning.planned(part.view) for part, planning in self._plannings]
-        tables = [table for table in planned if table is not None]
-        return joined(tables) if tables else None
-
-    def reasons(self, view: View) -> Mapping[str, str]:
-        """Return the reasons of all plannings."""
-        return {
-            name: reason
-            for part, planning in self._plannings
-            for name, reason in planning.reasons(part.view).items()
-        }
-
-
-def _on_free_nodes(view: View, part: Part, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
-    """Yield proposals for the machine. A start without nodes gets the lowest free of the part."""
-    free: npt.NDArray[np.bool_] | None = None
-    for proposal in proposals:
-        if not isinstance(proposal, Start):
-            yield part.on_machine(proposal)
-            continue
-        free = part.view.machine.free if free is None else free
-        nodes = proposal.nodes
-        if nodes is None:
-            size = proposal.size(view.queue[proposal.attempt_id].n_nodes)
-            lowest = np.flatnonzero(free)[:size]
-            if len(lowest) < size:
-                continue  # the attempt stays in the queue
-            nodes = NodeSet.of_sorted(lowest)
-        nodes.put(free, False)
-        yield Start(proposal.attempt_id, part.view.on_machine(nodes), proposal.n_nodes)
-
-
 class InEach(Reaction):
     """A reaction in each partition, or in each group of partitions with equal nodes."""
 
@@ -274,8 +176,6 @@ class InEach(Reaction):
         for part, reaction in self._reactions:
             for proposal in reaction.react(part.view, _news_of(part, news)):
                 yield part.on_machine(proposal)
-            if not part.planned:
-                part.view.forget_all()
 
 
 def _news_of(part: Part, news: News) -> News:

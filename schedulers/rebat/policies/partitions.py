@@ -29,8 +29,6 @@ from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
 from rebat.policies.queue_order import (
-    FormulaOrder,
-    QueueOrder,
     check_order,
 )
 from rebat.policies.variants import text
@@ -289,19 +287,6 @@ def shares_of(n: int, sizes: Sequence[int]) -> list[int]:
     left = n - sum(whole for whole, _ in exact)
     first = sorted(range(len(sizes)), key=lambda i: -exact[i][1])[:left]
     return [whole + (i in first) for i, (whole, _) in enumerate(exact)]
-
-
-def weighted(
-    order: QueueOrder, partitions: Sequence[Partition], of: Callable[..., Partition]
-) -> QueueOrder:
-    """Return an order. A formula gets the weights of partitions, divided by the largest of all.
-
-    ``of`` returns the partition of an attempt.
-    """
-    if not isinstance(order, FormulaOrder):
-        return order
-    most = max(row.weight for row in partitions)
-    return msgspec.structs.replace(order, weight=lambda attempt: of(attempt).weight / most)
 
 
 def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:

@@ -7,13 +7,14 @@ To add one of these parts, write a module with its options, and add them to a ta
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from rebat.contract import Policy
+from rebat.contract import Policy, Proposal
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
 from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
@@ -23,9 +24,9 @@ from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Planning, Scheduler
 from rebat.policies.context import RIGID, Context, PlanningOptions, ReactionOptions
 from rebat.policies.guard import Guarded
-from rebat.policies.limits import Accounting, OwnLimit, OwnLimits, read_limits
+from rebat.policies.limits import OwnLimit, OwnLimits, read_limits
 from rebat.policies.own import OwnCode, file_of, is_own, name_of, source_of
-from rebat.policies.parted import InEach, Parted, Parts, check_shared
+from rebat.policies.parted import InEach, Parts, check_shared
 from rebat.policies.partitions import (
     differ,
     groups_of_partitions,
@@ -48,7 +49,7 @@ from rebat.policies.placement.torus import (
 )
 from rebat.policies.planning.by_rules import RulePlanning
 from rebat.policies.planning.fifo import FifoOptions
-from rebat.policies.planning.flexible import FlexibleOptions
+from rebat.policies.planning.flexible import Flexible, FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
 from rebat.policies.queue_order import (
@@ -461,7 +462,8 @@ class Point(msgspec.Struct, frozen=True):
         if not self.common.reservations:
             return
         moving = [part.name for part in self.reactions if part.moves_jobs]
-        if moving or not self.plans_by_rules:
+        allows = isinstance(self.planning, FifoOptions | ListOptions) and not self.chooses_nodes
+        if moving or not allows:
             name = f"planning={self.planning.name}"
             if moving:
                 name = f"react={moving[0]}"
@@ -514,12 +516,10 @@ class Point(msgspec.Struct, frozen=True):
             raise InputError("hold is not possible with passes=two", "axis wait", "passes=one")
 
     @property
-    def plans_by_rules(self) -> bool:
-        """Whether `rebat.rules` plan the starts."""
+    def chooses_nodes(self) -> bool:
+        """Whether plans reserve nodes that a chooser of the placement chooses."""
         alike = isinstance(self.placement, AnyOptions | NamedOptions)
-        return isinstance(self.planning, FifoOptions) or (
-            isinstance(self.planning, ListOptions) and alike
-        )
+        return isinstance(self.planning, ListOptions) and not alike
 
     @property
     def limits(self) -> str:
@@ -542,27 +542,16 @@ class Point(msgspec.Struct, frozen=True):
         if common.rules:
             expected = "a workload or site.toml that states the rules of its site"
             raise InputError("the rules of the site are unknown", "axis rules", expected)
-        shares = self.shares()
-        announced = Announced() if common.reservations else None
-        context = self.context(hazards, shares)
+        context = self.context(hazards)
         plans = not isinstance(self.planning, FifoOptions)
-        parts = Parts(self.partitions, partial(self.context, hazards, shares), plans)
-        names = {
-            name: order
-            for name, order in self.orders.items()
-            if order == "fcfs-by-id" or is_in_python(order)  # no session ranks ids
-        }
-        orders = {name: context.order_named(name) for name in names}
-        choose = context.placement.choose
-        planning: Planning = RulePlanning(self, orders, parts, announced, choose)
-        if not self.plans_by_rules:
-            planning = self.planning.make(context)
-        if self.parted and not self.plans_by_rules:
-            planning = Parted(parts, self.planning.make)
+        parts = Parts(self.partitions, partial(self.context, hazards), plans)
+        announced = Announced() if common.reservations else None
+        decide = None
+        if isinstance(self.planning, FlexibleOptions):
+            decide = Flexible(self.planning, context, parts)
+        planning: Planning = self.planned_by_rules(context, parts, announced, decide)
         if is_own(common.limits):
-            planning = OwnLimits(planning, shares, common.rule("limits"))
-        elif not self.plans_by_rules and (common.limits or self.accounts_usage):
-            planning = Accounting(planning, shares, common.limits)
+            planning = OwnLimits(planning, common.rule("limits"))
         reactions = [
             InEach(parts, reaction.make, reaction.in_each == "group")
             if self.parted and reaction.in_each
@@ -577,26 +566,35 @@ class Point(msgspec.Struct, frozen=True):
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
 
+    def planned_by_rules(
+        self,
+        context: Context,
+        parts: Parts,
+        announced: Announced | None = None,
+        decide: Callable[..., Iterable[Proposal]] | None = None,
+    ) -> RulePlanning:
+        """Return the planning. ``decide`` decides on starts (see `PlanByRules`)."""
+        orders = {
+            name: context.order if is_own(order) else order_of(order)
+            for name, order in self.orders.items()
+            if order == "fcfs-by-id" or is_in_python(order)  # no session ranks ids
+        }
+        return RulePlanning(self, orders, parts, context.placement, announced, decide)
+
     def shares(self) -> Shares:
         """Return the accounts and users of the machine, without usage."""
         common = self.common
         half_life_us = to_us(parse_duration(common.half_life))
         return Shares(common.shares, half_life_us, common.fairshare_rule)
 
-    def context(
-        self,
-        hazards: Hazards | None = None,
-        shares: Shares | None = None,
-    ) -> Context:
+    def context(self, hazards: Hazards | None = None) -> Context:
         """Return the inputs that the parts share, in addition to their options."""
         common, rule = self.common, self.planning.malleability
-        shares = shares or Shares()
-        order = common.rule("order") if is_own(common.order) else order_of(common.order, shares)
+        order = common.rule("order") if is_own(common.order) else order_of(common.order)
         return Context(
             order=order,
             seed=common.seed,
             placement=self.placement.make(hazards, common.seed),
-            shares=shares,
             partitions=self.partitions if self.parted else "",
             reserves=bool(common.reservations),
             hazards=hazards,
@@ -606,7 +604,6 @@ class Point(msgspec.Struct, frozen=True):
             n_spares=self.n_spares,
             hit_first=any(reaction.hit_first for reaction in self.reactions),
             margin_us=self.planning.margin_us,
-            period_us=to_us(parse_duration(common.order_period)),
         )
 
     def duties(self, announced: Announced | None = None) -> list[Duty]:

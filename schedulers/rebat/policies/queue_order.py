@@ -14,7 +14,7 @@ jobs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,7 +28,6 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import to_s
 from rebat.models.formula import COLUMNS, NAMED, Floats, formula_of, is_formula
 from rebat.policies.own import Rule, numbers
-from rebat.policies.shares import Shares
 
 PriorityRule = Callable[[Any, Any, Any, int, int], Any]
 """Function that returns a sort key.
@@ -257,17 +256,6 @@ def bound(
     return result
 
 
-def varies(order: QueueOrder) -> bool:
-    """Return whether the order of queued attempts changes over time."""
-    return bool(getattr(order, "varies", False))
-
-
-def keys_of(order: QueueOrder, attempts: Sequence[Attempt]) -> list[Key]:
-    """Return the key of each attempt."""
-    keys = getattr(order, "keys", None)
-    return [*keys(attempts)] if keys else [order(attempt) for attempt in attempts]
-
-
 class FormulaOrder(msgspec.Struct, frozen=True, eq=False):
     """A queue order by formula (`rebat.models.formula`). The largest value is first.
 
@@ -277,35 +265,23 @@ class FormulaOrder(msgspec.Struct, frozen=True, eq=False):
     ----------
     text : str
         The formula, or its name.
-    shares : Shares
-        The usage and the fair-share factors of users.
-    weight : callable, optional
-        Function that returns the weight of an attempt's partition, from 0 to 1.
     view : View, optional
         See ``bound``.
     """
 
     text: str
-    shares: Shares
-    weight: Callable[[Attempt], float] | None = None
     view: View | None = None
-
-    def keys(self, attempts: Sequence[Attempt]) -> list[Key]:
-        """Return the key of each attempt."""
-        values = formula_of(self.text).values(self._table(attempts)).tolist()
-        return [
-            (-attempt.priority, -value, attempt.queued_us, attempt.serial)
-            for attempt, value in zip(attempts, values, strict=True)
-        ]
 
     def __call__(self, attempt: Attempt) -> Key:
         """Return priority, value of the formula, and entry into the queue."""
-        return self.keys([attempt])[0]
+        value = float(formula_of(self.text).values(self._columns(attempt))[0])
+        return (-attempt.priority, -value, attempt.queued_us, attempt.serial)
 
-    def _table(self, attempts: Sequence[Attempt]) -> Floats:
-        """Return the columns that the formula uses. Other columns are 0."""
-        view, shares = self.view, self.shares
+    def _columns(self, attempt: Attempt) -> Floats:
+        """Return the columns that the formula uses, shape (1, columns). Other columns are 0."""
+        view = self.view
         assert view is not None
+        shares = view._by_rules.shares
         now_us, used = view.now_us, formula_of(self.text).columns
         columns: dict[str, Callable[[Attempt], float]] = {
             "age": lambda a: to_s(now_us - a.queued_us),
@@ -315,24 +291,16 @@ class FormulaOrder(msgspec.Struct, frozen=True, eq=False):
             "class": lambda a: a.priority_class,
             "submitted": lambda a: max(1.0, to_s(a.submit_us)),
             "nodes": lambda a: view.n_machine,
-            "partition": lambda a: self.weight(a) if self.weight else 1.0,
+            "partition": lambda a: 1.0,
             "usage": lambda a: shares.usage_s(view.job(a.job_id).traits, now_us),
             "fairshare": lambda a: shares.factor(view.job(a.job_id).traits, now_us),
         }
-        table = np.zeros((len(attempts), len(COLUMNS)))
-        for at, name in enumerate(COLUMNS):
-            if name in used:
-                table[:, at] = [columns[name](attempt) for attempt in attempts]
-        return table
+        row = [columns[name](attempt) if name in used else 0.0 for name in COLUMNS]
+        return np.array([row], dtype=np.float64)
 
     def bound(self, view: View, margin_us: int, seed: int, n_nodes: int) -> FormulaOrder:
         """See `bound`."""
         return msgspec.structs.replace(self, view=view)
-
-    @property
-    def varies(self) -> bool:
-        """Whether the order of queued attempts changes over time."""
-        return formula_of(self.text).varies
 
 
 def check_order(text: str) -> None:
@@ -343,9 +311,9 @@ def check_order(text: str) -> None:
         formula_of(text)
 
 
-def order_of(text: str, shares: Shares) -> QueueOrder:
+def order_of(text: str) -> QueueOrder:
     """Return a queue order by its name or formula."""
-    return QUEUE_ORDERS[text] if text in QUEUE_ORDERS else FormulaOrder(text, shares)
+    return QUEUE_ORDERS[text] if text in QUEUE_ORDERS else FormulaOrder(text)
 
 
 class OwnOrder(msgspec.Struct, frozen=True):

@@ -467,7 +467,8 @@ def plan_all(state: Any, room: Any, table: Any, cells: Any, recorder: Any, now: 
                 continue
             failures, repairs = state.parts[p].failures != 0, state.parts[p].repairs != 0
             named = table if recorder is None else recorder.table_of(p, table)
-            outcome = plan(state, room, named, cells, p, failures, repairs, recorder, now)
+            places = None if recorder is None else recorder.places_of(p)
+            outcome = plan(state, room, named, cells, places, p, failures, repairs, recorder, now)
             if outcome != codes.DONE:
                 return outcome
             if recorder is not None:

@@ -18,6 +18,7 @@ from rebat.rules.fifo import serve
 from rebat.rules.limits import is_barred
 from rebat.rules.predict import later_end, predicted
 from rebat.rules.queue import place_in_queue, planned, pop, push
+from rebat.rules.shelves import fill_shelf
 from rebat.rules.starts import lowest_free_of, start_on
 from rebat.rules.usage import charge_due
 from rebat.rules.waits import reject
@@ -99,17 +100,62 @@ def leave_gaps(state: Any, room: Any, p: int, n_queue: int, n_due: int) -> int:
 
 
 @inlined_rule
+def clear(table: Any, places: Any) -> None:
+    """Delete all reservations of a plan of particular nodes."""
+    if table is not None:
+        named.clear(table)
+    if places is not None:
+        places.clear()
+
+
+@inlined_rule
+def enqueue(state: Any, room: Any, p: int, a: int, n_queue: int, now: int) -> Any:
+    """Insert an attempt into the queue. Return its position, and the new length of the queue."""
+    part, attempts, jobs = state.parts[p], state.attempts, state.jobs
+    queue, value, index = room.queue[p], room.value[p], room.index[p]
+    size, duration, start = room.size[p], room.duration[p], room.start[p]
+    by_value, margin = state.n.order == codes.BY_VALUE, state.n.margin
+    own = 0.0
+    if by_value:
+        queue[n_queue] = a
+        set_values(state, room, queue[n_queue:], 1, now, value[n_queue:])
+        own = value[n_queue]
+        at = place_by_value(state, queue, value, n_queue, a, own)
+        counts.move_on(value, n_queue, at)
+        value[at] = own
+    else:
+        at = place_in_queue(state, queue, n_queue, a)
+    gap = n_queue
+    if part.indexed:
+        at, gap = deep_queue.make_place(size, duration, queue, n_queue, at)
+    else:
+        counts.make_place(size, duration, start, queue, n_queue, at)
+    size[at], queue[at] = jobs[attempts[a].job].size, a
+    attempts[a].predicted = predicted(state, a)
+    duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
+    if gap == n_queue:
+        n_queue += 1
+    else:
+        part.n_gaps -= 1
+    if part.indexed:
+        deep_queue.set_least(index, size, duration, n_queue, min(at, gap), max(at, gap))
+    return at, n_queue
+
+
+@inlined_rule
 def plan(
-    state: Any, room: Any, table: Any, cells: Any, p: int, failures: bool, repairs: bool,
-    recorder: Any, now: int,
+    state: Any, room: Any, table: Any, cells: Any, places: Any, p: int, failures: bool,
+    repairs: bool, recorder: Any, now: int,
 ) -> int:  # fmt: skip
     """Update the plan of a partition, and start what is due. Return DONE if this was possible.
 
-    If there is a recorder (see `rebat.rules.instant.decide`), the queue has no gaps.
+    If there is a recorder (see `rebat.rules.instant.decide`), the queue has no gaps. ``places`` is
+    a plan of the nodes that a placement chooses (see `rebat.policies.placement.places`), or None.
+    Machine code has none.
     """
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
-    depth, margin, fifo = parameters.depth, parameters.margin, parameters.fifo != 0
+    depth, margin, unplanned = parameters.depth, parameters.margin, parameters.unplanned != 0
     lists, scratch, part = state.lists, room.scratch, state.parts[p]
     holds, overdue, queue = room.holds[p], room.overdue[p], room.queue[p]
     size, duration, start = room.size[p], room.duration[p], room.start[p]
@@ -117,13 +163,15 @@ def plan(
     base_t, base_f, plan_t, plan_f = room.base_t[p], room.base_f[p], room.plan_t[p], room.plan_f[p]
     n_queue, n_holds, n_overdue = part.n_queued, part.n_planned_ends, part.n_overdue
     opened, planned_at, base_n, plan_n = part.opened, part.planned, part.base_n, part.plan_n
-    upkeep = codes.APPEND
+    upkeep, by_node = codes.APPEND, table is not None or places is not None
     # ---- the plan: ends, held nodes, failures and repairs
-    if not fifo:
+    if not unplanned:
         if table is not None:
             named.drop_begun(table, planned_at)
             if now > planned_at:
                 slices.forget(table, now)
+        if places is not None:
+            places.advance(now)
         planned_at = now
         while n_holds and holds[0].at <= now:
             if n_overdue == overdue.shape[0]:
@@ -139,7 +187,9 @@ def plan(
             held, attempts[a].held_until = attempts[a].held_until, -1
             if cells is not None:
                 cell_plan.let_go(cells, p, a)
-            if table is not None:
+            if places is not None:
+                places.end(a)
+            elif table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 slices.give_nodes(table, nodes[first : first + k], now, held)
             else:
@@ -162,8 +212,10 @@ def plan(
             attempts[a].held_size = attempts[a].size_of_hold
             if cells is not None:
                 cell_plan.hold(cells, p, a, first, k, nodes, until)
-            if table is not None:
-                named.clear(table)
+            clear(table, places)
+            if places is not None:
+                places.hold(a, nodes[first : first + k], until)
+            elif table is not None:
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a].held_size
@@ -171,8 +223,8 @@ def plan(
             n_holds = end_at(state, holds, n_holds, a, until)
             upkeep = max(upkeep, parameters.on_priority)
         if failures:
-            if table is not None:
-                named.clear(table)
+            clear(table, places)
+            if by_node:
                 sort_nodes(room.changed, n.n_changed)
             first = n.n_nodes_used
             lost = k = 0
@@ -181,7 +233,7 @@ def plan(
                 if state.home[node] != p or not down[node] or room.reported[node]:
                     continue
                 lost += 1
-                if table is not None:
+                if by_node:
                     k = pool.extend(nodes[first:], k, node, node)
                 elif owner[node] != codes.FREE:
                     a = owner[node] - 1
@@ -191,14 +243,16 @@ def plan(
                     until = attempts[a].held_until
                     base_n = counts.change(base_t, base_f, base_n, now, until, 1)
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
-            if table is not None:
+            if places is not None:
+                places.fail(nodes[first : first + k])
+            elif table is not None:
                 slices.fail(table, nodes[first : first + k])
             else:
                 base_n = counts.change(base_t, base_f, base_n, now, FOREVER_US, -lost)
                 plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, -lost)
             upkeep = max(upkeep, parameters.on_failure)
         if repairs:
-            if table is not None:
+            if by_node:
                 sort_nodes(room.changed, n.n_changed)
             first = n.n_nodes_used
             gained = k = 0
@@ -207,7 +261,7 @@ def plan(
                 if state.home[node] != p or down[node] or not room.reported[node]:
                     continue
                 gained += 1
-                if table is not None:
+                if by_node:
                     k = pool.extend(nodes[first:], k, node, node)
                 elif owner[node] != codes.FREE and not is_new_hold(state, owner[node] - 1):
                     # an attempt whose kill is not acknowledged holds it
@@ -216,7 +270,9 @@ def plan(
                     until = attempts[a].held_until
                     base_n = counts.change(base_t, base_f, base_n, now, until, -1)
                     plan_n = counts.change(plan_t, plan_f, plan_n, now, until, -1)
-            if table is not None:
+            if places is not None:
+                places.repair(nodes[first : first + k])
+            elif table is not None:
                 slices.repair(table, nodes[first : first + k])
                 for i in range(n.n_new_holds):
                     a = lists[i].new_hold
@@ -255,18 +311,15 @@ def plan(
         set_values(state, room, queue, n_queue, now, value)
         if sort_by_value(state, queue, value, size, duration, start, n_queue):
             upkeep = codes.REBUILD
-            if table is not None:
-                named.clear(table)
+            clear(table, places)
     if part.withdrawn:
         part.withdrawn = 0
         upkeep = codes.REBUILD
-        if table is not None:
-            named.clear(table)
+        clear(table, places)
     if cells is not None and cell_plan.release_windows(cells, p):
         cell_plan.divide(cells, p, part.first_node, part.end_node, nodes)
         upkeep = codes.REBUILD
-        if table is not None:
-            named.clear(table)
+        clear(table, places)
     before, limited = n_queue, parameters.limited != 0
     if limited:
         before = n_visible(start, n_queue)
@@ -277,7 +330,7 @@ def plan(
                 continue
             if jobs[attempts[a].job].part == p:
                 reject(state, a, codes.NO_WALLTIME)
-    for i in range(n.n_entered):
+    for i in range(0 if n.asks else n.n_entered):
         a = lists[i].entered
         if jobs[attempts[a].job].part != p or attempts[a].cause != 0:
             continue
@@ -287,30 +340,7 @@ def plan(
         if cells is not None and cell_plan.never_fits(cells, a, jobs[attempts[a].job].size, now):
             reject(state, a, codes.NO_WINDOW)
             continue
-        own = 0.0
-        if by_value:
-            queue[n_queue] = a
-            set_values(state, room, queue[n_queue:], 1, now, value[n_queue:])
-            own = value[n_queue]
-            at = place_by_value(state, queue, value, n_queue, a, own)
-            counts.move_on(value, n_queue, at)
-            value[at] = own
-        else:
-            at = place_in_queue(state, queue, n_queue, a)
-        gap = n_queue
-        if part.indexed:
-            at, gap = deep_queue.make_place(size, duration, queue, n_queue, at)
-        else:
-            counts.make_place(size, duration, start, queue, n_queue, at)
-        size[at], queue[at] = jobs[attempts[a].job].size, a
-        attempts[a].predicted = predicted(state, a)
-        duration[at], start[at] = planned(attempts[a].predicted, margin), counts.NEVER
-        if gap == n_queue:
-            n_queue += 1
-        else:
-            part.n_gaps -= 1
-        if part.indexed:
-            deep_queue.set_least(index, size, duration, n_queue, min(at, gap), max(at, gap))
+        at, n_queue = enqueue(state, room, p, a, n_queue, now)
         if is_barred(state, a):
             start[at] = BARRED
         elif at == n_queue - 1 or (limited and is_last(start, at, n_queue)):
@@ -318,7 +348,7 @@ def plan(
         else:
             upkeep = codes.REBUILD
     is_simple = table is None and cells is None and recorder is None
-    is_simple = is_simple and not (fifo or limited or by_value)
+    is_simple = is_simple and not (unplanned or n.asks or limited or by_value)
     if is_simple and depth != codes.ALL and not part.indexed and n_queue > parameters.scanned:
         part.indexed, part.n_gaps = 1, 0
         deep_queue.set_least(index, size, duration, n_queue, 0, n_queue - 1)
@@ -335,9 +365,9 @@ def plan(
         if in_cells and table is not None:
             named.clear(table)
     n_due, n_late, late = 0, 0, now
-    if not fifo and (depth == codes.ALL or n_queue or parameters.named):
-        if table is not None and depth == codes.ALL and upkeep == codes.REBUILD:
-            named.clear(table)
+    if not unplanned and (depth == codes.ALL or n_queue or by_node):
+        if depth == codes.ALL and upkeep == codes.REBUILD:
+            clear(table, places)
         # attempts that did not end in time, and their next planned ends
         for i in range(n_overdue):
             a = overdue[i, 0]
@@ -349,24 +379,39 @@ def plan(
         n_overdue = 0
         if table is not None and counts.any_before(table.start, table.n[blocks.RESERVED], late):
             named.clear(table)
+        if places is not None:
+            places.settle(late)
         for i in range(n_late):
             a, until = overdue[i, 0], overdue[i, 1]
             if cells is not None:
                 cells.until[a] = until
-            if table is not None:
+            if places is not None:
+                places.prolong(a, until)
+            elif table is not None:
                 first, k = nodes_in_plan(attempts, a)
                 slices.take_nodes(table, nodes[first : first + k], now, until)
             else:
                 nodes_held = attempts[a].held_size
                 base_n = counts.change(base_t, base_f, base_n, now, until, -nodes_held)
             n_holds = end_at(state, holds, n_holds, a, until)
-    if fifo:
+    if unplanned:
         pass
     elif cells is not None and in_cells:
         if table is None:
             base_n = counts.forget(base_t, base_f, base_n, now)
             plan_n = counts.forget(plan_t, plan_f, plan_n, now)
         plan_in_cells(state, cells, p, size, duration, start, before, n_queue, upkeep, late, now)
+    elif places is not None:
+        in_queue = queue[visible[3, :n_queue]] if limited else queue[:n_queue]
+        waiting = size[:n_queue], duration[:n_queue], start[:n_queue], in_queue
+        if depth != codes.ALL:
+            places.backfill(waiting, depth, parameters.first_only != 0)
+        elif upkeep == codes.REBUILD:
+            places.rebuild(waiting)
+        else:
+            if upkeep == codes.COMPRESS:
+                places.compress(waiting, before)
+            places.append(waiting)
     elif table is not None:
         if depth != codes.ALL:
             named_lists.backfill(table, size, duration, n_queue, depth, parameters.first_only != 0)
@@ -415,7 +460,7 @@ def plan(
                     plan_t, plan_f, base_n, size, duration, start, n_queue, depth,
                     parameters.first_only != 0,
                 )  # fmt: skip
-    if cells is not None and not fifo:
+    if cells is not None and not unplanned:
         chosen = nodes[n.n_nodes_used :]
         while cell_plan.bind_windows(
             cells, table, p, not in_cells, size, start, n_queue, now, chosen
@@ -428,13 +473,17 @@ def plan(
                 state, cells, p, size, duration, start, 0, n_queue, codes.REBUILD, late, now
             )
     # ---- starts
-    if fifo:
+    if n.asks:
+        pass
+    elif parameters.fifo:
         n_due = serve(state, room, cells, recorder, p, size, n_queue, now)
+    elif parameters.shelf:
+        n_due = fill_shelf(state, room, cells, recorder, p, size, n_queue, now)
     elif n_queue and not part.indexed:
         n_due = counts.due(start, n_queue, now, room.positions)
-    if parameters.accounted and not fifo:
+    if parameters.accounted and not unplanned:
         n_due = charge_due(state, recorder, p, queue, visible, room.positions, n_due, now)
-    for i in range(0 if fifo else n_due):
+    for i in range(0 if unplanned else n_due):
         at, first = room.positions[i], n.n_nodes_used
         a, n_wanted = queue[visible[3, at] if limited else at], size[at]
         k = -1
@@ -442,6 +491,8 @@ def plan(
             k = cell_plan.choose(
                 cells, p, a, owner, down, free, part.first_node, part.end_node, nodes[first:]
             )
+        elif places is not None:
+            k = places.start(at, a, nodes[first:])
         elif table is not None:
             k = blocks.nodes_of(table, table.held[at], nodes[first:])
         elif n_wanted <= part.n_free:
@@ -449,7 +500,7 @@ def plan(
         if k < 0:
             return codes.REFERENCE
         chosen = nodes[first : first + k]
-        if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
+        if by_node and pool.first_obstacle(owner, down, free, chosen) >= 0:
             return codes.REFERENCE
         start_on(state, a, p, first, k, n_wanted, now)
         n.key += 1
@@ -459,7 +510,7 @@ def plan(
         n_holds = push(holds, n_holds, until, n.key, a)
         if cells is not None:
             cell_plan.hold(cells, p, a, first, k, nodes, until)
-        if table is None:
+        if not by_node:
             base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
     if table is not None and (part.withdrawn or in_cells):  # it did not plan what has started
         named.clear(table)
@@ -494,10 +545,17 @@ def plan(
 @rule
 def withdraw(state: Any, room: Any, p: int, j: int) -> None:
     """Remove a job from the queue, because it was rejected or started without a plan."""
+    if leave_queue(state, room, p, j):
+        state.parts[p].withdrawn = 1
+
+
+@rule
+def leave_queue(state: Any, room: Any, p: int, j: int) -> int:
+    """Remove a job from the queue of a group. Return its planned size, or 0 if it is not there."""
     part, queue = state.parts[p], room.queue[p]
     for at in range(part.n_queued):
         if state.attempts[queue[at]].job == j:
-            room.positions[0] = at
+            room.positions[0], n_nodes = at, int(room.size[p, at])
             if state.n.order == codes.BY_VALUE:
                 for k in range(at, part.n_queued - 1):
                     room.value[p, k] = room.value[p, k + 1]
@@ -506,8 +564,8 @@ def withdraw(state: Any, room: Any, p: int, j: int) -> None:
                 room.positions, 1,
             )  # fmt: skip
             part.n_queued -= 1
-            part.withdrawn = 1
-            return
+            return n_nodes
+    return 0
 
 
 @rule

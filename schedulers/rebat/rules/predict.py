@@ -1,5 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the compiled loop: predicted run times (`rebat.policies.planning.predictions`)."""
+"""Predicted run times of attempts, for plans.
+
+A plan uses the prediction in place of the walltime: for the reservation of a queued attempt, and
+for the planned end of a running attempt. It is determined when the attempt enters the queue. The
+prediction never exceeds the walltime, and a job is never killed before its walltime.
+
+Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user
+runtime estimates", IEEE TPDS 18(6), 2007, predict the mean of the last two run times of the user,
+and increase a prediction that a job exceeds. The values of `STEPS_US` are those of predictsim, the
+simulator of Gaussier, Glesser, Reis and Trystram, "Improving backfilling by using machine learning
+to predict running times", SC 2015, where this correction has the name ``tsafrir``. A corrected end
+depends on the present time, but not on earlier corrections, and therefore not on how often the plan
+is updated.
+"""
 
 from __future__ import annotations
 

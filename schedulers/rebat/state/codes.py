@@ -42,6 +42,9 @@ ORDERS = {
 }
 """The queue orders by name."""
 
+WITH_BACKFILL, WITHOUT_BACKFILL = 1, 2
+"""Kinds of shelves (`rebat.rules.shelves`). 0: the planning has no shelves."""
+
 LOWEST, BEST_CORES, FIRST_CORES, ASKED = range(4)
 """Choosers of nodes under fifo: the lowest, cores on few nodes, or a Python function."""
 

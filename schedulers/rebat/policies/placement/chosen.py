@@ -2,23 +2,22 @@
 """A plan that works with any chooser, but is slow.
 
 For each reservation, the chooser chooses among the nodes that are free during the entire
-reservation. The plans `planning.counted` and `planning.named` are much faster, but each works with
-only one chooser.
+reservation. Boxes have a faster plan (`boxed.BoxPlan`), and equal nodes have that of the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from rebat.contract import Machine
-from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.placement.choosers import Chooser, Mask, OwnChooser, Request
-from rebat.policies.planning.queue import LaterEnd, SortedQueue, WithoutPlace, in_1_us
+from rebat.policies.placement.choosers import Chooser, Mask, Request
+from rebat.policies.placement.places import Ints, Waiting
 
 
 class Use(msgspec.Struct):
@@ -34,147 +33,126 @@ class Use(msgspec.Struct):
 
 
 class ChosenPlan:
-    """The plan of a list scheduler with a chooser. ``AvailabilityPlan`` documents the methods.
+    """The plan of a list scheduler with a chooser. `places.Places` documents the methods.
 
-    Initially all nodes of the machine are up and free.
+    Parameters
+    ----------
+    machine : Machine
+    choose : Chooser
+    inside : bool array, shape (n_nodes,)
+        The nodes of the plan: all nodes, or those of a group of partitions.
+    is_own : bool
+        Whether the chooser is user-defined, so that it may have state.
     """
 
-    def __init__(self, machine: Machine, choose: Chooser) -> None:
-        self.later_end: LaterEnd = in_1_us
-        self._machine, self._choose = machine, choose
+    def __init__(
+        self, machine: Machine, choose: Chooser, inside: Mask, is_own: bool = False
+    ) -> None:
+        self._machine, self._choose, self._inside = machine, choose, inside
+        self._is_own = is_own
         self._now_us = 0
-        self._usable: Mask = np.ones(machine.n_nodes, dtype=np.bool_)
-        self._holds: dict[str, Use] = {}
+        self._usable: Mask = inside.copy()
+        self._holds: dict[int, Use] = {}
         self._places: list[Use | None] = []
-        self._all_nodes: dict[NodeSet, NodeSet] = {}
 
     # ---- updates
 
     def advance(self, now_us: int) -> None:
         self._places = [p for p in self._places if p is None or p.start_us > self._now_us]
-        self._all_nodes.clear()
         self._now_us = now_us
 
     def clear(self) -> None:
         self._places = []
 
-    def started(self, running: Running, end_us: int) -> None:
-        nodes = self._all_nodes.get(running.nodes, running.nodes)
-        self._holds[running.attempt.id] = Use(0, end_us, nodes)
+    def hold(self, a: int, intervals: Ints, until_us: int) -> None:
+        self._holds[a] = Use(0, until_us, NodeSet(intervals.copy()))
 
-    def held(self, running: Running, end_us: int) -> None:
-        self.clear()
-        self.started(running, end_us)
+    def end(self, a: int) -> None:
+        del self._holds[a]
 
-    def ended(self, running: Running) -> None:
-        del self._holds[running.attempt.id]
+    def prolong(self, a: int, until_us: int) -> None:
+        self._holds[a].end_us = until_us
 
-    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        self._usable[nodes] = False
-        self.clear()
-
-    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        self._usable[nodes] = True
-
-    # ---- plans
-
-    def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` that has none."""
-        self._settle()
-        self._fill(queue, last)
-
-    def _settle(self) -> None:
-        """Delete all reservations if one starts before the new end of an overdue attempt."""
-        late_us = self._outlive()
+    def settle(self, late_us: int) -> None:
         if any(place and place.start_us < late_us for place in self._places):
             self.clear()
 
-    def _outlive(self) -> int:
-        """Set the planned end of each overdue attempt to its next one.
+    def fail(self, intervals: Ints) -> None:
+        NodeSet(intervals).put(self._usable, False)
 
-        Return the latest of these ends (us), or the present time if there is none.
-        """
-        late_us = self._now_us
-        for attempt_id, hold in self._holds.items():
-            if hold.end_us <= self._now_us:
-                hold.end_us = self.later_end(attempt_id, self._now_us)
-                late_us = max(late_us, hold.end_us)
-        return late_us
+    def repair(self, intervals: Ints) -> None:
+        NodeSet(intervals).put(self._usable, True)
 
-    def _fill(self, queue: SortedQueue, last: int) -> None:
-        for position in range(len(self._places), last):
-            self._places.append(self._first_fit(queue, position))
-        self._copy_starts(queue)
+    # ---- plans
 
-    def rebuild(self, queue: SortedQueue) -> None:
+    def append(self, waiting: Waiting) -> None:
+        for at in range(len(self._places), len(waiting[0])):
+            self._places.append(self._first_fit(waiting, at))
+        self._copy_starts(waiting)
+
+    def rebuild(self, waiting: Waiting) -> None:
         self.clear()
-        self.append(queue, 0, len(queue))
+        self.append(waiting)
 
-    def compress(self, queue: SortedQueue, last: int) -> None:
+    def compress(self, waiting: Waiting, last: int) -> None:
         """Move each of the first ``last`` attempts to an earlier time if possible.
 
         If an attempt can start now, its nodes are also chosen again.
         """
-        self._settle()
-        for position in range(len(self._places)):
-            before, self._places[position] = self._places[position], None
-            place = self._first_fit(queue, position)
-            self._places[position] = before if self._stays(before, place) else place
-        self._fill(queue, last)
+        for at, before in enumerate(self._places):
+            self._places[at] = None
+            place = self._first_fit(waiting, at)
+            self._places[at] = before if self._stays(before, place) else place
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
         """Return whether to keep a reservation of the future, because it cannot begin earlier."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
-    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+    def backfill(self, waiting: Waiting, depth: int, first: bool) -> None:
         self.clear()
-        self._outlive()
         reserved = 0
-        for position in range(len(queue)):
-            may_wait = (position if first else reserved) < depth
-            place = self._first_fit(queue, position, may_wait)
+        for at in range(len(waiting[0])):
+            may_wait = (at if first else reserved) < depth
+            place = self._first_fit(waiting, at, may_wait)
             if place and place.start_us > self._now_us:
                 reserved += 1
             self._places.append(place)
-        self._copy_starts(queue)
+        self._copy_starts(waiting)
 
-    @property
-    def without_place(self) -> WithoutPlace | None:
-        """The sizes that do not fit now. None for a user-defined chooser, which may have state."""
-        return None if isinstance(self._choose, OwnChooser) else self._without_place
+    def start(self, at: int, a: int, out: Any) -> int:
+        place = self._places[at]
+        if place is None:
+            return -1
+        self._holds[a] = Use(0, place.end_us, place.nodes)
+        intervals = place.nodes.first(place.n_nodes).intervals
+        out[: len(intervals)] = intervals
+        return len(intervals)
 
-    def _without_place(self, sizes: set[int]) -> list[int]:
-        machine, free = self._machine, self._machine.free
+    def without_place(self, sizes: set[int]) -> list[int] | None:
+        """See `Places.without_place`. None for a user-defined chooser, which may have state."""
+        if self._is_own:
+            return None
+        machine, free = self._machine, self._machine.free & self._inside
         requests = [Request(size, 1, wait_us=1) for size in sorted(sizes)]
         return [r.n_nodes for r in requests if self._choose(free, r, machine) is None]
 
-    def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the reserved nodes that the attempt at a queue position will use."""
-        place = self._places[position]
-        if place is None:
-            return None
-        nodes = place.nodes.first(place.n_nodes)
-        self._all_nodes[nodes] = place.nodes
-        return nodes
-
-    def _copy_starts(self, queue: SortedQueue) -> None:
-        for position, place in enumerate(self._places):
-            queue.start[position] = place.start_us if place else FOREVER_US
+    def _copy_starts(self, waiting: Waiting) -> None:
+        for at, place in enumerate(self._places):
+            waiting[2][at] = place.start_us if place else FOREVER_US
 
     # ---- first fit
 
-    def _first_fit(self, queue: SortedQueue, position: int, may_wait: bool = True) -> Use | None:
+    def _first_fit(self, waiting: Waiting, at: int, may_wait: bool = True) -> Use | None:
         """Return the first time and nodes that stay free long enough.
 
         Return None if there are none.
         """
-        size, length_us = int(queue.size[position]), int(queue.duration[position])
+        size, length_us, _, a = (int(column[at]) for column in waiting)
         for start_us in self._times() if may_wait else (self._now_us,):
             end_us = min(start_us + length_us, FOREVER_US)
             free = self._free_over(start_us, end_us)
             if np.count_nonzero(free) >= size:
-                serial = queue.attempts[position].serial
-                request = Request(size, length_us, start_us - self._now_us, serial)
+                request = Request(size, length_us, start_us - self._now_us, a + 1)
                 nodes = self._choose(free, request, self._machine)
                 if nodes is not None:
                     return Use(start_us, end_us, nodes, size)

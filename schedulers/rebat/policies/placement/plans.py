@@ -11,11 +11,10 @@ import msgspec
 from rebat.contract import Machine
 from rebat.models.boxes import Allotment, TorusBlocks
 from rebat.policies.own import own_rule
-from rebat.policies.placement.choosers import Chooser, OwnChooser, lowest
+from rebat.policies.placement.choosers import Chooser, Mask, OwnChooser, lowest
 from rebat.policies.placement.chosen import ChosenPlan
 from rebat.policies.placement.hazards import Hazards
-from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.queue import AvailabilityPlan
+from rebat.policies.placement.places import Places
 from rebat.policies.variants import Options
 
 
@@ -23,16 +22,18 @@ class Placement(msgspec.Struct, frozen=True):
     """A chooser, and the plan that works with it."""
 
     choose: Chooser
-    fused: Callable[[Machine], AvailabilityPlan] | None = None
+    fused: Callable[[Machine, Mask], Places] | None = None
     """Function that creates a plan with the same results as `ChosenPlan`, but faster."""
-    counted: bool = False
-    """Whether the session may choose the nodes, because any free nodes are suitable."""
     alike: bool = False
-    """Whether all free nodes are equally suitable."""
+    """Whether all free nodes are equally suitable. Then the rules plan without a chooser."""
+    is_own: bool = False
+    """Whether the chooser is user-defined, so that it may have state."""
 
-    def plan_on(self, machine: Machine) -> AvailabilityPlan:
-        """Return an empty plan."""
-        return self.fused(machine) if self.fused else ChosenPlan(machine, self.choose)
+    def plan_on(self, machine: Machine, inside: Mask) -> Places:
+        """Return an empty plan of some nodes of a machine."""
+        if self.fused:
+            return self.fused(machine, inside)
+        return ChosenPlan(machine, self.choose, inside, self.is_own)
 
 
 class PlacementOptions(Options, frozen=True):
@@ -67,9 +68,7 @@ class AnyOptions(PlacementOptions, frozen=True, tag="any"):
     """Plan only the number of nodes; an attempt gets the lowest free nodes when it starts."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        return Placement(
-            lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True, alike=True
-        )
+        return Placement(lowest, alike=True)
 
 
 class NamedOptions(PlacementOptions, frozen=True, tag="named"):
@@ -90,4 +89,4 @@ class CustomOptions(PlacementOptions, frozen=True):
         return self.file
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        return Placement(own_rule("placement", self.file, OwnChooser))
+        return Placement(own_rule("placement", self.file, OwnChooser), is_own=True)

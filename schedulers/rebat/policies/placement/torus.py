@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar
 
 from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
 from rebat.models.boxes import LISTS, Allotment, TorusBlocks
+from rebat.policies.placement.boxed import BoxPlan
 from rebat.policies.placement.boxes import BoxChooser, LeastHazard, Picker, Site, most_contact
 from rebat.policies.placement.hazards import ForesightOption, Hazards, assumed, believed
 from rebat.policies.placement.plans import Placement, PlacementOptions
-from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.variants import choice, text
 
 PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
@@ -130,4 +130,4 @@ class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
 
 def boxed(choose: BoxChooser) -> Placement:
     """Return a placement that chooses boxes on a torus."""
-    return Placement(choose, lambda machine: BoxPlan(machine, choose))
+    return Placement(choose, lambda machine, inside: BoxPlan(machine, choose))

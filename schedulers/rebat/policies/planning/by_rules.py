@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from rebat.contract import Changes, PlannedStarts, Proposal, View
@@ -11,7 +12,7 @@ from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt
 from rebat.policies.composition import Planning
 from rebat.policies.parted import Parts
-from rebat.policies.placement.choosers import Chooser
+from rebat.policies.placement.plans import Placement
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.queue_order import Key, QueueOrder, at_its_place, bound
 from rebat.policies.windows import Announced
@@ -27,10 +28,12 @@ class RulePlanning(Planning):
         Queue orders that the rules do not have, for example a function in a file. The keys are the
         names that partitions have. The empty name is that of the scheduler.
     parts : Parts
+    placement : Placement
     announced : Announced, optional
         The reservations that administrators announce during the run.
-    choose : Chooser, optional
-        The chooser of the placement.
+    decide : callable, optional
+        Function that decides which attempts start, instead of the rules: the field of
+        `PlanByRules`, with the view as its first argument.
     """
 
     def __init__(
@@ -38,26 +41,26 @@ class RulePlanning(Planning):
         point: Any,
         orders: Mapping[str, QueueOrder],
         parts: Parts,
+        placement: Placement,
         announced: Announced | None = None,
-        choose: Chooser | None = None,
+        decide: Callable[..., Iterable[Proposal]] | None = None,
     ) -> None:
         self.point, self._orders, self._is_bound = point, orders, False
-        self._parts, self._announced, self._choose = parts, announced, choose
+        self._parts, self._announced, self._placement = parts, announced, placement
+        self._decide = decide
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Start the attempts that are due, and reject those that can never start."""
-        keys: list[tuple[str, Key] | None] = []
-        if self._orders:
-            if not self._is_bound:
-                margin_us, seed = self.point.planning.margin_us, self.point.common.seed
-                self._orders = {
-                    name: bound(order, view, margin_us, seed)
-                    for name, order in self._orders.items()
-                }
-                self._is_bound = True
-            keys = [self._key(view, each) for each in (*changes.arrived, *changes.resubmitted)]
+        if self._orders and not self._is_bound:
+            margin_us, seed = self.point.planning.margin_us, self.point.common.seed
+            self._orders = {
+                name: bound(order, view, margin_us, seed) for name, order in self._orders.items()
+            }
+            self._is_bound = True
+        key = partial(self._key, view) if self._orders else None
+        decide = partial(self._decide, view) if self._decide else None
         announced = self._announced.rows if self._announced else ()
-        return [PlanByRules(self.point, changes, keys, announced, self._choose)]
+        return [PlanByRules(self.point, changes, self._placement, key, announced, decide=decide)]
 
     def _key(self, view: View, attempt: Attempt) -> tuple[str, Key] | None:
         """Return the order of an attempt's partition and its key, if Python computes it."""

@@ -9,16 +9,16 @@ a move.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import Changes, Move, Proposal, Reject, Start, Stop, View, When
+from rebat.contract import Move, Proposal, Reject, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Malleable, Moldable
@@ -28,66 +28,58 @@ from rebat.policies.context import Context
 from rebat.policies.malleable.managers import MANAGERS
 from rebat.policies.malleable.members import Dependents, Member, resized_nodes, take_lowest
 from rebat.policies.malleable.rules import MALLEABILITY, MANAGED, MOLDINGS, Molding, SizeRule
+from rebat.policies.parted import Parts
 from rebat.policies.planning.batsched import TimedOptions
-from rebat.policies.planning.counted import CountedPlan
-from rebat.policies.planning.list_scheduling import ListScheduling, Maintenance, Upkeep
+from rebat.policies.planning.list_scheduling import Maintenance
+from rebat.policies.queue_order import planned_us
 from rebat.policies.variants import choice, price, text
 
 Mask = npt.NDArray[np.bool_]
 
+AskedQueue = Any
+"""See `rebat.drive.by_rules.AskedQueue`."""
 
-class FlexibleScheduling(ListScheduling):
-    """Conservative backfilling that also chooses the sizes of jobs.
+
+class FlexibleJobs:
+    """The decisions on the jobs of a machine, or of a group of partitions: sizes and starts.
 
     No job starts on the spare nodes. Under PRA, running jobs grow before queued attempts start.
     There is one exception: if the reaction reserves idle nodes for attempts that lost a node, no
     job grows under PRA while one of these attempts waits (step 5 of the replacement).
+
+    The rules plan (`rebat.rules.plan`), and ask this class for the sizes of new jobs and for the
+    starts (`rebat.rules.asked`).
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:
-        super().__init__(
-            context.order,
-            maintenance=options.maintenance,
-            margin_us=options.margin_us,
-            seed=context.seed,
-            period_us=context.period_us,
-        )
         self._rule, self._members = context.rule, context.members
         self._molding: Molding = MOLDINGS[options.moldable]
         self._limit_on, self._hit_first = context.limit_on, context.hit_first
-        self._started_larger = False  # whether jobs started on more nodes than their reservations
+        self._margin_us = context.margin_us
 
-    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
+    def decide(self, view: View, queue: AskedQueue) -> list[Proposal]:
         """Return the attempts to start, reject and resize now."""
-        plan = self._opened(view)
-        assert isinstance(plan, CountedPlan)
-        as_planned = self._book(view, plan, changes) and not self._started_larger
-        self._started_larger = False
-        plan.advance(view.now_us)
-        upkeep = max(self._take_in(view, plan, changes), self._sort(plan, view.now_us))
-        self._maintain(plan, upkeep if as_planned else Upkeep.REBUILD, len(self._queue))
-        rejected = list(self._enter(view, plan, changes))
-        return [*rejected, *self._allocate(view)]
+        self._queue = queue
+        return [*self._enter(view), *self._allocate(view)]
+
+    def _duration_us(self, attempt: Attempt) -> int:
+        return planned_us(attempt.walltime_us, self._margin_us)
 
     # ---- the queue
 
-    def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
+    def _enter(self, view: View) -> Iterator[Reject]:
         """Queue and plan new attempts in their planned sizes.
 
         Reject attempts that can never start.
         """
-        for attempt in (*changes.resubmitted, *changes.arrived):
-            entry = self._in_its_size(view, plan, attempt)
+        for attempt in sorted(self._queue.entered, key=lambda attempt: attempt.number == 0):
+            entry = self._in_its_size(view, attempt)
             if entry is None:
                 reason = self._limit_on(view.n_nodes).exceeded(self._sizes(view, attempt)[0])
                 assert reason is not None
                 yield Reject(attempt.id, reason)
-                continue
-            at = self._queue.add(entry)
-            if at < len(self._queue) - 1:
-                plan.rebuild(self._queue)
             else:
-                plan.append(self._queue, at, at + 1)
+                self._queue.enter(entry)
 
     def _sizes(self, view: View, attempt: Attempt) -> list[int]:
         """Return the numbers of nodes on which to plan an attempt, ascending.
@@ -102,7 +94,7 @@ class FlexibleScheduling(ListScheduling):
         request = job.n_nodes if malleable and self._rule.survives else attempt.n_nodes
         return [self._rule.at_start(job.shape, request)]
 
-    def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
+    def _in_its_size(self, view: View, attempt: Attempt) -> Attempt | None:
         """Return an attempt in its planned size. Return None if it can never start."""
         most = self._limit_on(view.n_nodes).most
         sizes = [size for size in self._sizes(view, attempt) if size <= most]
@@ -118,11 +110,11 @@ class FlexibleScheduling(ListScheduling):
         ]
         if len(entries) == 1:
             return entries[0]
-        return self._molding(attempt.n_nodes, entries, partial(self._end_on, plan))
+        return self._molding(attempt.n_nodes, entries, self._end_on)
 
-    def _end_on(self, plan: CountedPlan, entry: Attempt) -> int:
-        lasts_us = self._queue.duration_of(entry)
-        return plan.first_fit_us(entry.n_nodes, lasts_us) + lasts_us
+    def _end_on(self, entry: Attempt) -> int:
+        lasts_us = self._duration_us(entry)
+        return int(self._queue.first_fit_us(entry.n_nodes, lasts_us)) + lasts_us
 
     # ---- nodes
 
@@ -139,7 +131,7 @@ class FlexibleScheduling(ListScheduling):
             rule.grow(members, view.n_free, dict)
             if grown := self._resizes(members, view.machine.free, view.now_us):
                 return grown
-        due = self._queue.due(view.now_us)
+        due = self._queue.due()
         idle = view.n_free - sum(entry.n_nodes for _, entry in due)
         if rule.for_the_head:
             before = self._shrink_for_the_head(due, members, idle)
@@ -154,7 +146,7 @@ class FlexibleScheduling(ListScheduling):
     def _hit_waits(self) -> bool:
         """Return whether the head of the queue lost a node, so that running jobs must not grow."""
         queue = self._queue
-        return self._hit_first and len(queue) > 0 and queue.attempts[0].priority > Priority.REGULAR
+        return self._hit_first and len(queue) > 0 and queue.attempt(0).priority > Priority.REGULAR
 
     def _shrink_for_the_head(
         self, due: list[tuple[int, Attempt]], members: list[Member], idle: int
@@ -169,7 +161,7 @@ class FlexibleScheduling(ListScheduling):
         if head >= len(self._queue):
             return None
         idle += sum(entry.n_nodes for position, entry in due if position > head)
-        short = self._queue.attempts[head].n_nodes - idle
+        short = int(self._queue.sizes[head]) - idle
         if short <= 0 or sum(member.extra for member in members) < short:
             return None
         self._rule.shrink(members, short)
@@ -196,7 +188,6 @@ class FlexibleScheduling(ListScheduling):
         ]
         for member in filter(None, starting):
             self._members.remember(member, view.now_us)
-            self._started_larger |= member.size != member.attempt.n_nodes
         return [*starts, *self._resizes(members, free, view.now_us)]
 
     def _resizes(self, members: list[Member], free: Mask, now_us: int) -> list[Proposal]:
@@ -214,29 +205,52 @@ class FlexibleScheduling(ListScheduling):
 
     def _dependents(self, view: View, due: list[tuple[int, Attempt]], idle: int) -> Dependents:
         """Return the number of reservations that depend on each running or starting job."""
-        queue, n = self._queue, len(self._queue)
-        waiting = np.flatnonzero((queue.start[:n] > view.now_us) & (queue.start[:n] < NEVER))
-        order = waiting[np.argsort(queue.start[waiting], kind="stable")]
+        queue, starts_us = self._queue, self._queue.starts_us
+        waiting = np.flatnonzero((starts_us > view.now_us) & (starts_us < NEVER))
+        order = waiting[np.argsort(starts_us[waiting], kind="stable")]
         if not len(order):
             return {}
-        holders = [(job.attempt, self._end_us(view, job)) for job in view.running.values()]
-        holders += [(entry, view.now_us + queue.duration_of(entry)) for _, entry in due]
-        start = queue.start[order]
+        running = [(job.attempt, job.start_us) for job in view.running.values()]
+        starting = [(entry, view.now_us) for _, entry in due]
+        holders = [(a, start_us + self._duration_us(a)) for a, start_us in running + starting]
+        start = starts_us[order]
         n_dependents = dependents(
             max(0, idle),
             np.array([end_us for _, end_us in holders], dtype=np.int64),
             np.array([attempt.n_nodes for attempt, _ in holders], dtype=np.int64),
             start,
-            start + queue.duration[order],
-            queue.size[order],
+            start + queue.durations_us[order],
+            queue.sizes[order],
         )
         return {a.job_id: int(n) for (a, _), n in zip(holders, n_dependents, strict=True)}
 
 
+class Flexible:
+    """The decisions on all jobs. Each group of partitions has its own (see `FlexibleJobs`)."""
+
+    def __init__(self, options: FlexibleOptions, context: Context, parts: Parts) -> None:
+        self._options, self._context, self._parts = options, context, parts
+        self._of_group: dict[int, FlexibleJobs] = {}
+
+    def __call__(self, view: View, p: int, queue: AskedQueue) -> list[Proposal]:
+        """Return the attempts of a group to start, reject and resize now."""
+        if not self._context.partitions:
+            return self._jobs_of(p, self._context).decide(view, queue)
+        groups = self._parts.open(view).groups
+        if p == len(groups):  # nodes without partition
+            return []
+        part = groups[p]
+        proposals = self._jobs_of(p, part.context).decide(part.view, queue)
+        return [part.on_machine(proposal) for proposal in proposals]
+
+    def _jobs_of(self, p: int, context: Context) -> FlexibleJobs:
+        if p not in self._of_group:
+            self._of_group[p] = FlexibleJobs(self._options, context)
+        return self._of_group[p]
+
+
 class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
     """Conservative backfilling with moldable and malleable jobs (Prabhakaran et al. 2018)."""
-
-    kind = FlexibleScheduling
 
     maintenance: Maintenance = "compression"
     malleable: Annotated[

@@ -6,7 +6,7 @@ A table contains the blocks in use or reserved. The timeline of free blocks foll
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.contract import Machine
-from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import box_plan, box_slots
@@ -25,9 +24,8 @@ from rebat.kernels.box_slots import NEVER, Slots
 from rebat.models.boxes import Steps, free_boxes
 from rebat.policies.placement.boxes import BoxChooser, Division
 from rebat.policies.placement.choosers import Request
-from rebat.policies.planning.queue import LaterEnd, SortedQueue, in_1_us
+from rebat.policies.placement.places import Ints, Waiting
 
-Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 MOST_KNOWN = 4096
@@ -37,13 +35,10 @@ MOST_KNOWN = 4096
 class BoxPlan:
     """A plan that reserves boxes.
 
-    ``AvailabilityPlan`` documents the methods, `kernels.box_slots` the timeline.
-
-    Initially all nodes of the machine are up and free.
+    `places.Places` documents the methods, `kernels.box_slots` the timeline.
     """
 
     def __init__(self, machine: Machine, choose: BoxChooser) -> None:
-        self.later_end: LaterEnd = in_1_us
         self._machine, self._choose = machine, choose
         self._division = choose.division(machine.n_nodes)
         self._n_blocks = self._division.blocks.torus.n_nodes
@@ -52,10 +47,9 @@ class BoxPlan:
         self._unusable = np.zeros(self._n_blocks, dtype=np.int32)
         self._now_us = 0
         self._given_back = self._nothing_released()
-        self._holds: dict[str, int] = {}
+        self._holds: dict[int, int] = {}
         self._node_sets: dict[bytes, NodeSet] = {}
-        self._loose: set[str] = set()
-        self._rows_of: dict[NodeSet, tuple[int, Words]] = {}
+        self._loose: set[int] = set()
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         self._starts: Ints = np.zeros(0, dtype=np.int64)
         self._sizes: Ints = np.zeros(0, dtype=np.int64)
@@ -82,7 +76,6 @@ class BoxPlan:
             self._rows, self._starts = self._rows[waits], self._starts[waits]
         self._now_us = now_us
         self._timeline.forget(now_us)
-        self._rows_of.clear()
 
     def clear(self) -> None:
         self._drop(self._rows)
@@ -94,88 +87,61 @@ class BoxPlan:
         runs[list(self._holds.values())] = True
         self._timeline.drop(rows[~runs[rows]])
 
-    def started(self, running: Running, end_us: int) -> None:
-        row, taken = self._rows_of.get(running.nodes, (-1, None))
-        if row not in self._rows or self._timeline.rows.end[row] != end_us:
-            if taken is None:
-                taken = self._touched(running.nodes)
-                self._loose.add(running.attempt.id)
-            row = self._timeline.take(0, end_us, taken)
-        self._holds[running.attempt.id] = row
-
-    def _touched(self, nodes: NodeSet) -> Words:
+    def hold(self, a: int, intervals: Ints, until_us: int) -> None:
         taken = np.zeros(self._n_blocks, dtype=np.uint8)
-        taken[self._division.blocks.of_node[list(nodes)]] = 1
-        return self._timeline.packed(taken)
+        taken[self._division.blocks.of_node[NodeSet(intervals).ids]] = 1
+        self._holds[a] = self._timeline.take(0, until_us, self._timeline.packed(taken))
+        self._loose.add(a)
 
-    def held(self, running: Running, end_us: int) -> None:
-        self.clear()
-        self.started(running, end_us)
-
-    def ended(self, running: Running) -> None:
-        row = self._holds.pop(running.attempt.id)
+    def end(self, a: int) -> None:
+        row = self._holds.pop(a)
         given, rows = self._given_back, self._timeline.rows
         given.opened[0] = max(given.opened[0], rows.end[row])
         given.blocks[:] |= rows.mask[row]
         if self._loose:  # another row may contain some of these blocks
             self._timeline.stale = True
-            self._loose.discard(running.attempt.id)
+            self._loose.discard(a)
         self._timeline.drop(np.array([row]))
 
-    def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        np.add.at(self._unusable, self._division.blocks.of_node[nodes], 1)
-        self._timeline.die(self._unusable)
-        self.clear()
+    def prolong(self, a: int, until_us: int) -> None:
+        self._timeline.rows.end[self._holds[a]] = until_us
+        self._timeline.stale = True
 
-    def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        np.subtract.at(self._unusable, self._division.blocks.of_node[nodes], 1)
+    def settle(self, late_us: int) -> None:
+        if (self._starts < late_us).any():
+            self.clear()
+
+    def fail(self, intervals: Ints) -> None:
+        np.add.at(self._unusable, self._division.blocks.of_node[NodeSet(intervals).ids], 1)
+        self._timeline.die(self._unusable)
+
+    def repair(self, intervals: Ints) -> None:
+        np.subtract.at(self._unusable, self._division.blocks.of_node[NodeSet(intervals).ids], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.blocks[:] = FOREVER_US, ~np.uint64(0)
 
     # ---- plans
 
-    def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` that has none."""
-        self._settle()
-        self._fill(queue, last, FOREVER_US)
+    def append(self, waiting: Waiting) -> None:
+        self._fill(waiting, len(waiting[0]), FOREVER_US)
 
-    def _settle(self) -> None:
-        """Delete all reservations if one starts before the new end of an overdue attempt."""
-        if (self._starts < self._outlive()).any():
-            self.clear()
-
-    def _outlive(self) -> int:
-        """Set the planned end of each overdue attempt to its next one.
-
-        Return the latest of these ends (us), or the present time if there is none.
-        """
-        ends, late_us = self._timeline.rows.end, self._now_us
-        for attempt_id, row in self._holds.items():
-            if ends[row] <= self._now_us:
-                ends[row] = self.later_end(attempt_id, self._now_us)
-                late_us = max(late_us, int(ends[row]))
-                self._timeline.stale = True
-        return late_us
-
-    def _fill(self, queue: SortedQueue, last: int, depth: int, by_rank: bool = False) -> None:
+    def _fill(self, waiting: Waiting, last: int, depth: int, by_rank: bool = False) -> None:
         position, new = len(self._rows), last - len(self._rows)
-        self._sizes = queue.size[:last].copy()
+        self._sizes = waiting[0][:last].copy()
         if new:
             self._rows = np.concatenate([self._rows, self._timeline.new_rows(new)])
             self._starts = np.concatenate([self._starts, np.full(new, NEVER)])
-            self._place(queue, position, last, depth, by_rank)
-        queue.start[: len(self._starts)] = self._starts
+            self._place(waiting, position, last, depth, by_rank)
+        waiting[2][: len(self._starts)] = self._starts
 
-    def _place(
-        self, queue: SortedQueue, position: int, last: int, depth: int, by_rank: bool
-    ) -> None:
-        plan, reserved = self._plan(queue, self._sizes), 0
+    def _place(self, waiting: Waiting, position: int, last: int, depth: int, by_rank: bool) -> None:
+        plan, reserved = self._plan(waiting, self._sizes), 0
         while position < last:
             plan = self._ready(plan, last - position)
             position, reserved = box_plan.place(plan, position, last, depth, by_rank, reserved)
-            self._pick(queue, position - 1)
+            self._pick(waiting, position - 1)
 
-    def _plan(self, queue: SortedQueue, sizes: Ints) -> box_plan.Plan:
+    def _plan(self, waiting: Waiting, sizes: Ints) -> box_plan.Plan:
         """Return the input and output arrays of the kernels, with the present slots."""
         choose, volumes = self._choose, self._volumes.of(sizes)  # adds missing volumes
         return box_plan.Plan(
@@ -183,8 +149,8 @@ class BoxPlan:
             rows=self._timeline.rows,
             catalogue=self._volumes.catalogue,
             volumes=volumes,
-            durations=queue.duration,
-            serials=self._serials(queue, len(sizes)),
+            durations=waiting[1],
+            serials=waiting[3][: len(sizes)] + 1,
             own=self._rows,
             starts=self._starts,
             now=self._now_us,
@@ -198,47 +164,39 @@ class BoxPlan:
         slots = self._timeline.ready(self._now_us, changes)
         return plan._replace(slots=slots, rows=self._timeline.rows)
 
-    def _serials(self, queue: SortedQueue, last: int) -> Ints:
-        """Return the serials that seed the random boxes of the attempts."""
-        if self._choose.rule != RANDOM:
-            return np.zeros(last, dtype=np.int64)
-        return np.array([attempt.serial for attempt in queue.attempts[:last]], dtype=np.int64)
-
-    def rebuild(self, queue: SortedQueue) -> None:
+    def rebuild(self, waiting: Waiting) -> None:
         self.clear()
-        self.append(queue, 0, len(queue))
+        self.append(waiting)
         self._given_back.opened[0], self._given_back.blocks[:] = self._now_us, 0
 
-    def compress(self, queue: SortedQueue, last: int) -> None:
+    def compress(self, waiting: Waiting, last: int) -> None:
         """Move each of the first ``last`` attempts to an earlier time if possible."""
-        self._settle()
         position, placed, again = 0, len(self._rows), self._nothing_released()
-        plan = self._plan(queue, queue.size[:placed])
+        plan = self._plan(waiting, waiting[0][:placed])
         while position < placed:
             plan = self._ready(plan, placed - position)
             position = box_plan.compress(plan, position, placed, self._given_back, again)
-            self._pick(queue, position - 1)
+            self._pick(waiting, position - 1)
         self._given_back = again
-        self._fill(queue, last, FOREVER_US)
+        self._fill(waiting, last, FOREVER_US)
 
-    def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
+    def backfill(self, waiting: Waiting, depth: int, first: bool) -> None:
         self.clear()
-        self._outlive()
-        self._fill(queue, len(queue), depth, first)
+        self._fill(waiting, len(waiting[0]), depth, first)
 
-    def _pick(self, queue: SortedQueue, position: int) -> None:
+    def _pick(self, waiting: Waiting, position: int) -> None:
         """If the rule ``pick`` is set, use it to choose the box of an attempt that starts now."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
         row, volumes = int(self._rows[position]), self._volumes
         slots, rows = self._timeline.ready(self._now_us, 0), self._timeline.rows
-        volume = volumes.of(queue.size[position : position + 1])[0]
+        size, length_us, _, a = (int(column[position]) for column in waiting)
+        volume = volumes.of(np.array([size]))[0]
         if not box_plan.may_choose(slots, rows, volumes.catalogue, volume, row):
             return
-        size, length_us = int(queue.size[position]), int(queue.duration[position])
         with self._timeline.out(row, self._now_us) as choice:
-            request = Request(size, length_us, 0, queue.attempts[position].serial)
+            request = Request(size, length_us, 0, a + 1)
             boxes = self._division.boxes(self._division.blocks.count_for(size))
             index = pick(self._division, boxes, choice.free, request, self._machine)
             choice.taken[boxes.box(index).nodes(self._division.blocks.torus)] = 1
@@ -248,15 +206,14 @@ class BoxPlan:
         busy = self._timeline.unpacked(self._timeline.ready(self._now_us, 0).busy[0])
         return self._choose.without_place(busy, self._machine.n_nodes, sizes)
 
-    def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the nodes that the attempt at a queue position will use."""
-        if self._starts[position] == NEVER:
-            return None
-        row = int(self._rows[position])
-        taken = self._timeline.rows.mask[row].copy()
-        nodes = self._nodes_of(taken.tobytes()).first(int(self._sizes[position]))
-        self._rows_of[nodes] = row, taken
-        return nodes
+    def start(self, at: int, a: int, out: Any) -> int:
+        if self._starts[at] == NEVER:
+            return -1
+        row = self._holds[a] = int(self._rows[at])
+        taken = self._timeline.rows.mask[row].tobytes()
+        intervals = self._nodes_of(taken).first(int(self._sizes[at])).intervals
+        out[: len(intervals)] = intervals
+        return len(intervals)
 
 
 Mask = npt.NDArray[np.bool_]
