@@ -21,13 +21,20 @@ from rebat.models.remaining import Remaining
 from rebat.models.speedup import Speedup
 
 
-class Shown(Protocol):
-    """What a view shows: the state of a driver that asks policies (`rebat.drive.ask`)."""
+class ShownNodes(Protocol):
+    """What `Machine` shows: the nodes of a driver (see `rebat.drive.machine`)."""
 
-    now_us: int
-    statics_over: bool
     options: SessionOptions
     nodes: Any
+
+    @property
+    def now_us(self) -> int: ...
+
+
+class Shown(ShownNodes, Protocol):
+    """What a view shows: the state of a driver that asks policies (`rebat.drive.ask`)."""
+
+    statics_over: bool
     jobs: Any
     by_tag: dict[int, str]
     by_rules: Any
@@ -36,7 +43,7 @@ class Shown(Protocol):
 class Machine:
     """Nodes of the machine. Arrays are copies of shape (n,)."""
 
-    def __init__(self, state: Shown) -> None:
+    def __init__(self, state: ShownNodes) -> None:
         self._state, self._nodes = state, state.nodes
 
     @property

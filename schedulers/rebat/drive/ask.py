@@ -267,12 +267,10 @@ class Session(AskState):
         super()._change_nodes(event, numbers, cause)
         self.state.n.n_hit = 0  # the session reports failures itself
         if isinstance(event, e.NodesRejuvenated):
-            self.nodes.up_since_us[nodes.ids] = event.at_us
             self.news.rejuvenated.extend(nodes)
             self.changes.repairs += nodes.size
             self.changes.returning.append(nodes)
             return
-        self.nodes.failed_us[nodes.ids] = event.at_us
         self.news.failed.extend(nodes)
         self.changes.failures += nodes.size
         self.changes.failing.append(nodes)

@@ -73,7 +73,7 @@ class AskState(Messages):
         self.n_sent = self.serial = 0
         self.records.node_events = self.node_events
         self.machine = whole_machine(n_nodes)
-        self.nodes = Nodes(n_nodes, self._uptime_us if n_nodes else None)
+        self.nodes = Nodes(n_nodes)
         dialect = self.options.dialect
         parameters = tables.Numbers(
             n_nodes=n_nodes,
@@ -92,6 +92,8 @@ class AskState(Messages):
                 arrays_of([], 1), compiled=False,
             )
         )  # fmt: skip
+        if self._uptime_us is not None and n_nodes:
+            rooms.set_uptimes(self.state, self._uptime_us)
         self.jobs, self.limits = Lifecycle(self), SiteLimits()
         self.windows, self.site = SiteWindows("", self.machine), self.machine
 

@@ -32,8 +32,6 @@ from rebat.drive.parts import machine_of
 from rebat.drive.plans import (
     Recorder,
     all_starts,
-    note_placeless,
-    planned_starts,
     reasons_to_wait,
 )
 from rebat.drive.simulate import parameters_of, set_partitions
@@ -45,7 +43,6 @@ from rebat.kernels.blocks import BlockTable, spaces_of
 from rebat.kernels.blocks import grown as larger_table
 from rebat.kernels.cell_plan import CellTable
 from rebat.policies.placement.choosers import Request
-from rebat.policies.placement.places import Places
 from rebat.policies.placement.plans import Placement
 from rebat.policies.point import Point
 from rebat.policies.shares import Shares
@@ -143,7 +140,6 @@ class ByRules(Recorder):
         self._session, self._transactions = session, transactions
         self._point: Point | None = None
         self._tables: list[BlockTable | None] = []
-        self._places: dict[int, Places] = {}
         self._cells: CellTable | None = None
         self._labels: dict[str, Labels] = {}
         self._begun: dict[int, tuple[list[int], list[int]]] = {}
@@ -188,11 +184,10 @@ class ByRules(Recorder):
         )  # fmt: skip
         session.show(session.limits.extend(session.room))
         self._tables = [self._table(p) for p in range(len(machine.table))]
-        self._places = {}
         if point.chooses_nodes:
             shown = Machine(session)
             placement = msgspec.structs.replace(placement, choose=self._choose_now)
-            self._places = {
+            self.places = {
                 p: placement.plan_on(shown, machine.home == p) for p in range(len(machine.table))
             }
         self._cells = session.windows.table(session.room)
@@ -330,10 +325,6 @@ class ByRules(Recorder):
         """Return the plan of the named nodes of a group."""
         return self._tables[p]
 
-    def places_of(self, p: int) -> Places | None:
-        """Return the plan of the nodes that a placement chooses for a group, or None."""
-        return self._places.get(p)
-
     def note(self, room: tables.Room, p: int) -> None:
         """Note the attempts that the plan of a group started."""
         new = room.state.out[self._n_out : room.state.n.n_out]
@@ -447,15 +438,10 @@ class ByRules(Recorder):
 
     def planned(self) -> PlannedStarts:
         """Return the planned starts of the queue before the starts of the last plan."""
-        room = self._session.room
-
-        def starts_of(p: int) -> PlannedStarts:
-            starts = planned_starts(room, p, *self._begun.get(p, ([], [])))
-            if p in self._places:
-                note_placeless(starts, self._places[p], room, p, self._session.now_us)
-            return starts
-
-        return all_starts(room, starts_of)
+        room, now_us = self._session.room, self._session.now_us
+        return all_starts(
+            room, lambda p: self.starts_of(room, p, *self._begun.get(p, ([], [])), now_us)
+        )
 
     def reasons(self) -> dict[str, str]:
         """Return why attempts wait, by id."""

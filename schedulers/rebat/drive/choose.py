@@ -6,6 +6,9 @@ from __future__ import annotations
 import os
 from typing import Literal, cast, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.drive.eligible import why_not_policy, why_not_run
@@ -26,6 +29,8 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset
 
+Ints = npt.NDArray[np.int64]
+
 PAYS = 500_000
 """Number of jobs from which compiling the loop takes less time than it saves.
 
@@ -33,7 +38,13 @@ Compiling takes 36 s of CPU if the kernels are compiled. With policy ``easy``, m
 saves 72 microseconds per job (20,000 jobs: 1.4 s, 50,000: 3.5 s, 100,000: 7.6 s).
 """
 
-IN_PYTHON = "a queue order in Python"
+
+def only_plain(point: Point) -> str:
+    """Return why the rules cannot be compiled for a scheduler, or an empty text if they can."""
+    if needs_python(point):
+        return "a queue order in Python"
+    return f"placement={point.placement.name}" if point.chooses_nodes else ""
+
 
 RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
 """Times in seconds: Python code per run and per job, the loop per job, start of a process."""
@@ -51,7 +62,7 @@ def ready(point: Point) -> bool:
 
 def why_not_compiled(point: Point) -> str:
     """Return why machine code cannot simulate a scheduler, or an empty text if it can."""
-    return why_not_policy(point) or (IN_PYTHON if needs_python(point) else "")
+    return why_not_policy(point) or only_plain(point)
 
 
 def covers(workload: Workload, preset: object) -> bool:
@@ -70,7 +81,7 @@ def compile_for(point: Point, n_jobs: int) -> bool:
 
     Return whether the loop is compiled.
     """
-    if needs_python(point):
+    if only_plain(point):
         return False
     if not ready(point) and (n_jobs >= PAYS or how_of() == "compiled") and may_compile():
         machine_code_of(run)(*smallest_arguments(point))
@@ -100,6 +111,7 @@ def compiled_outcome(
     max_attempts: int,
     options: EngineOptions,
     operations: bool,
+    uptime_us: Ints | None,
     explain: bool,
     on_progress: OnProgress | None,
 ) -> Outcome | None:
@@ -111,11 +123,10 @@ def compiled_outcome(
         If ``how`` is compiled and the loop does not cover the run.
     """
     reason = _why_not(preset, options, operations)
-    if not reason and explain and how == "compiled":
-        reason = "--explain"
-    plain = explain or (isinstance(preset, Preset) and needs_python(preset.point))
-    if not reason and plain and how == "compiled":
-        reason = IN_PYTHON
+    if not reason:
+        assert isinstance(preset, Preset)
+        plain = "--explain" if explain else only_plain(preset.point)
+        reason = plain if how == "compiled" else ""
     if not reason:
         assert isinstance(preset, Preset)
         pays = len(workload.jobs) >= PAYS or how == "compiled" or ready(preset.point)
@@ -124,7 +135,8 @@ def compiled_outcome(
                 workload, preset.point, events, n_nodes=n_nodes,
                 cores_per_node=cores_per_node, max_attempts=max_attempts,
                 compiled=pays and how != "interpreted" and not plain and may_compile(),
-                explain=explain, on_progress=on_progress,
+                hazards=preset.hazards, uptime_us=uptime_us, explain=explain,
+                on_progress=on_progress,
             )  # fmt: skip
         except Uncovered as error:
             reason = str(error)

@@ -13,12 +13,13 @@ from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.drive.ask import Session
 from rebat.drive.eligible import why_not_policy
+from rebat.drive.machine import LoopNodes
 from rebat.drive.parts import Uncovered, machine_of
 from rebat.drive.plan_record import PlanRecorder
+from rebat.drive.simulate import places_on
 from rebat.drive.wire import Wire
 from rebat.models.checkpoint import checkpointing_of
 from rebat.policies.own import is_own
-from rebat.policies.point import Point
 from rebat.policies.presets import Preset
 
 
@@ -49,13 +50,13 @@ def driver_for(
         point = preset.point
         asks = point.common.drain != "auto"  # operations
         asks = asks or is_own(point.common.order)  # a guard states the line of an error
-        if not (asks or why_not_policy(point)) and _covers(point, options, began, uptime_us):
-            return Wire(point, options, recorder)
+        if not (asks or why_not_policy(point)) and _covers(preset, options, began, uptime_us):
+            return Wire(point, options, recorder, preset.hazards, uptime_us)
     return Session(preset.make(), options, uptime_us, recorder)
 
 
 def _covers(
-    point: Point,
+    preset: Preset,
     options: SessionOptions,
     began: SimulationBegan,
     uptime_us: npt.NDArray[np.int64] | None,
@@ -63,12 +64,15 @@ def _covers(
     """Return whether the rules cover a machine and its profiles."""
     if uptime_us is not None and len(uptime_us) != began.n_nodes:
         return False
+    point, cores = preset.point, options.cores_per_node
     profiles = [each for of in began.profiles.values() for each in of.values()]
     try:
         kinds = [checkpointing_of(profile) for profile in profiles]
         if any(kind and (kind.light or kind.never) for kind in kinds):
             return False
-        partitions = machine_of(point, began.n_nodes, options.cores_per_node).partitions
+        partitions = machine_of(point, began.n_nodes, cores).partitions
+        if point.chooses_nodes:
+            places_on(LoopNodes(began.n_nodes, cores), point, preset.hazards)
     except (InputError, Uncovered):  # the session reports errors later
         return False
     return not any(row.max_time_us or row.default_time_us for row in partitions)

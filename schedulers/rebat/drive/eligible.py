@@ -12,6 +12,7 @@ from rebat.policies.own import is_own
 from rebat.policies.partitions import read_partitions
 from rebat.policies.placement.cores import ClusterOptions
 from rebat.policies.placement.plans import AnyOptions, NamedOptions
+from rebat.policies.placement.torus import LinearOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import ShelfOptions
@@ -56,13 +57,16 @@ def why_not_policy(point: Point) -> str:
     is_fifo = isinstance(planning, FifoOptions)
     reacts = f"react={point.values['react']}"
     tiers = {row.options.get("tier", 1) for row in read_partitions(point.partitions)}
-    placements = (AnyOptions, NamedOptions, *((ClusterOptions,) if is_fifo else ()))
+    placements = AnyOptions | NamedOptions | ClusterOptions | LinearOptions
     covered = ListOptions | FifoOptions | ShelfOptions
     return _first(
         {
             f"planning={planning.name}": not isinstance(planning, covered),
             f"placement={placement.name}": planning.places
             and not isinstance(placement, placements),
+            f"partitions with placement={placement.name}": point.parted and point.chooses_nodes,
+            f"placement={placement.name} and {reacts}": point.chooses_nodes
+            and bool(point.reactions),
             "partitions with placement=named": point.parted
             and isinstance(placement, NamedOptions)
             and not is_fifo,

@@ -63,6 +63,7 @@ class Keys(Recorder):
         self._names = [names[row] for row in range(len(names))]
         self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
         self._job_id, self._recorder = job_id, recorder or Recorder()
+        self.places = self._recorder.places
         self._in_place = isinstance(point.planning, FifoOptions)
         self._traits_of = traits_of
         self._first: dict[int, int] = {}

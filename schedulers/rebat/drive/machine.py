@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.kernels import pool
 from rebat.kernels.pool import FREE
 from rebat.state.tables import Room
 
 Mask = npt.NDArray[np.bool_]
+Times = npt.NDArray[np.int64]
 
 
 class Nodes:
@@ -28,22 +29,10 @@ class Nodes:
     Attributes
     ----------
     n_nodes : int
-    up_since_us : int64 array, shape (n,)
-        Time at which each node last came up, in microseconds. It is negative if this was before the
-        simulation.
-    failed_us : int64 array, shape (n,)
-        Time at which each node last failed, in microseconds. If a node has not failed in the
-        simulation, its entry is that of ``up_since_us``.
     """
 
-    def __init__(self, n_nodes: int, uptime_us: npt.NDArray[np.int64] | None) -> None:
+    def __init__(self, n_nodes: int) -> None:
         self.n_nodes = n_nodes
-        if uptime_us is not None and len(uptime_us) != n_nodes:
-            expected = f"{n_nodes}, one per node"
-            raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
-        zero = np.zeros(n_nodes, dtype=np.int64)
-        self.up_since_us = zero if uptime_us is None else -uptime_us
-        self.failed_us = self.up_since_us.copy()
         self._drained_for: dict[str, Mask] = {}
         self._reported: list[tuple[int, bool]] = []
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
@@ -51,6 +40,18 @@ class Nodes:
     def show(self, room: Room) -> None:
         """Show these tables from now on."""
         self._room, self._state = room, room.state
+
+    @property
+    def up_since_us(self) -> Times:
+        """Time at which each node last came up (see `State`). It is not a copy."""
+        times_us: Times = self._state.up_since
+        return times_us
+
+    @property
+    def failed_us(self) -> Times:
+        """Time at which each node last failed (see `State`). It is not a copy."""
+        times_us: Times = self._state.failed_at
+        return times_us
 
     @property
     def n_free(self) -> int:
@@ -161,3 +162,20 @@ class Nodes:
         """Add or remove a reason for drains. Return which of the nodes are drained then."""
         nodes.put(self.drained_for(why), drains)
         return nodes.of_each(np.logical_or.reduce([*self._drained_for.values()]))
+
+
+class LoopNodes:
+    """What `rebat.contract.Machine` shows of the nodes of a driver that asks no policy."""
+
+    def __init__(self, n_nodes: int, cores_per_node: int) -> None:
+        self.nodes, self.options = Nodes(n_nodes), SessionOptions(cores_per_node=cores_per_node)
+
+    def show(self, room: Room) -> None:
+        """Show these tables from now on."""
+        self._n = room.state.n
+        self.nodes.show(room)
+
+    @property
+    def now_us(self) -> int:
+        """The present time."""
+        return int(self._n.now)

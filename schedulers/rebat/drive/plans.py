@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,15 @@ def reasons_to_wait(room: tables.Room, limits: SiteLimits) -> dict[int, str]:
 
 
 class Recorder:
-    """What plain Python does during plans. `rebat.rules.instant.plan_all` calls the methods."""
+    """What plain Python does during plans. `rebat.rules.instant.plan_all` calls the methods.
+
+    Attributes
+    ----------
+    places : dict
+        The plans of the nodes that a placement chooses, by group.
+    """
+
+    places: Mapping[int, Places] = {}
 
     def begin(self, state: Any, room: tables.Room) -> None:
         """Note what happened since the last plan."""
@@ -108,8 +116,18 @@ class Recorder:
         """Return the plan of the named nodes of a group of partitions. It is usually ``table``."""
         return table
 
-    def places_of(self, p: int) -> Any:
+    def places_of(self, p: int) -> Places | None:
         """Return the plan of the nodes that a placement chooses for a group, or None."""
+        return self.places.get(p)
+
+    def starts_of(
+        self, room: tables.Room, p: int, begun: Sequence[int], positions: Sequence[int], now: int
+    ) -> PlannedStarts:
+        """Return the planned starts of a group, and which attempts have no place."""
+        starts = planned_starts(room, p, begun, positions)
+        if p in self.places:
+            note_placeless(starts, self.places[p], room, p, now)
+        return starts
 
     def may_start(self, state: Any, a: int) -> bool:
         """Return whether the limits that are functions in a file allow an attempt to start."""
@@ -200,12 +218,14 @@ class RuleRecorder(Recorder):
         begun = [row.subject for row in new if row.kind == codes.START]
         self._n_out = state.n.n_out
         if not state.n.fifo:
-            self._planned[p] = planned_starts(room, p, begun, room.positions)
+            self._planned[p] = self.starts_of(room, p, begun, room.positions, state.n.now)
 
     def end(self, room: tables.Room, now: int) -> None:
         """Record the plans of all partitions."""
         state, recorder = room.state, self._recorder
-        starts = all_starts(room, lambda p: self._planned.get(p) or planned_starts(room, p, [], []))
+        starts = all_starts(
+            room, lambda p: self._planned.get(p) or self.starts_of(room, p, [], [], now)
+        )
         is_changed = recorder.compare(starts, now, state.n.n_free)
         for a, reason in reasons_to_wait(room, self._limits).items():
             is_changed |= recorder.explain(a + 1, reason)

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from rebat.contract import Machine
 from rebat.core.attempts import attempt_profile
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs, submission_order
@@ -34,6 +35,7 @@ from rebat.drive.eligible import (
 from rebat.drive.embedded import run
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.keys import Keys, needs_python
+from rebat.drive.machine import LoopNodes
 from rebat.drive.outcome import (
     Outcome,
     Rows,
@@ -51,7 +53,7 @@ from rebat.drive.parts import (
     whole_machine,
 )
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
-from rebat.drive.plans import RuleRecorder
+from rebat.drive.plans import Recorder, RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
@@ -65,6 +67,8 @@ from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
 from rebat.policies.placement.cores import FITS, ClusterOptions
+from rebat.policies.placement.hazards import Hazards
+from rebat.policies.placement.places import Places
 from rebat.policies.placement.plans import AnyOptions, NamedOptions, PlacementOptions
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.fifo import FifoOptions
@@ -258,6 +262,8 @@ def simulate(
     cores_per_node: int = 1,
     max_attempts: int,
     compiled: bool,
+    hazards: Hazards | None = None,
+    uptime_us: Ints | None = None,
     explain: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Outcome:
@@ -266,7 +272,11 @@ def simulate(
     Parameters
     ----------
     compiled : bool
-        Whether the rules run as machine code. It cannot record plans.
+        Whether the rules run as machine code. It cannot record plans or use a chooser.
+    hazards : Hazards, optional
+        The failure law of the run, for placements.
+    uptime_us : int64 array, optional
+        Uptime of each node at the beginning, for placements (default: 0).
     explain : bool
         Whether to record the plans.
     on_progress : callable, optional
@@ -323,9 +333,16 @@ def simulate(
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
+    shown = LoopNodes(machine.n_nodes, cores_per_node)
+    if point.chooses_nodes:
+        recorder = recorder or Recorder()
+        recorder.places = places_on(shown, point, hazards)
+        if uptime_us is not None:
+            rooms.set_uptimes(room.state, uptime_us)
     if needs_python(point):
         recorder = Keys(point, machine, jobs.job_id, recorder, jobs.traits_of)
     while True:
+        shown.show(room)
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
         room.state.n.drawn = not complete
         lines.append(machine.numbered(nodes))
@@ -351,6 +368,22 @@ def simulate(
     plans = record.result() if record else None
     source = Known(jobs, table, events, machine, limits, windows)
     return outcome_of(source, events, room, plans, on_progress)
+
+
+def places_on(shown: LoopNodes, point: Point, hazards: Hazards | None) -> dict[int, Places]:
+    """Return the plan of the nodes that a placement chooses.
+
+    Raises
+    ------
+    Uncovered
+        If the placement is not possible on the machine.
+    """
+    try:
+        placement = point.placement.make(hazards, point.common.seed)
+        machine = Machine(shown)
+        return {0: placement.plan_on(machine, np.ones(machine.n_nodes, dtype=np.bool_))}
+    except InputError as error:
+        raise Uncovered(str(error)) from None
 
 
 def set_partitions(parameters: tables.Numbers, machine: LoopMachine) -> None:

@@ -14,6 +14,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.attempts import (
@@ -31,17 +34,19 @@ from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.keys import Keys, needs_python
 from rebat.drive.labels import Labels
+from rebat.drive.machine import LoopNodes
 from rebat.drive.messages import Messages, remaining_profile, unknown_run
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import machine_of, whole_machine
 from rebat.drive.plan_record import PlanRecorder
-from rebat.drive.plans import RuleRecorder
+from rebat.drive.plans import Recorder, RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
     compares_ids,
     extended,
     parameters_of,
+    places_on,
     set_partitions,
     with_periods_as_forwarded,
 )
@@ -51,6 +56,7 @@ from rebat.drive.told import Told
 from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import speedup_of
+from rebat.policies.placement.hazards import Hazards
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
 from rebat.rules.instant import (
@@ -68,6 +74,8 @@ from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
 
+Ints = npt.NDArray[np.int64]
+
 NOT_STOPPED = "cannot be stopped, because its job could not continue"
 
 CAUSES = {
@@ -81,9 +89,15 @@ class Wire(Messages):
     """The driver in which rules decide."""
 
     def __init__(
-        self, point: Point, options: SessionOptions, recorder: PlanRecorder | None = None
+        self,
+        point: Point,
+        options: SessionOptions,
+        recorder: PlanRecorder | None = None,
+        hazards: Hazards | None = None,
+        uptime_us: Ints | None = None,
     ) -> None:
         self._point, self._record = point, recorder
+        self._hazards, self._uptime_us = hazards, uptime_us
         super().__init__(options)
 
     @property
@@ -157,6 +171,10 @@ class Wire(Messages):
             self.recorder = RuleRecorder(
                 self._record, self.machine, self.limits, self.submitted.__getitem__
             )
+        self._shown = LoopNodes(self.machine.n_nodes, cores)
+        if point.chooses_nodes and n_nodes:
+            self.recorder = self.recorder or Recorder()
+            self.recorder.places = places_on(self._shown, point, self._hazards)
         if needs_python(point):
             self.recorder = Keys(point, self.machine, self.submitted.__getitem__, self.recorder)
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
@@ -177,10 +195,13 @@ class Wire(Messages):
         )  # fmt: skip
         self.cells = self.windows.table(self.room)
         self.state.n.unfinished = 0
+        if self._uptime_us is not None and n_nodes:
+            rooms.set_uptimes(self.state, self._uptime_us)
 
     def show(self, room: tables.Room) -> None:
         """Use these tables from now on."""
         super().show(room)
+        self._shown.show(room)
         self.cells = self.windows.extend(self.cells, room)
 
     def _wakes(self) -> Iterable[int]:

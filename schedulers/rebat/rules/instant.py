@@ -287,6 +287,10 @@ def change_nodes(
         if state.failed[node] != up:
             return codes.REFERENCE
         state.failed[node] = not up
+        if up:
+            state.up_since[node] = now
+        else:
+            state.failed_at[node] = now
         n.n_down += -1 if up else 1
         change_use(state, room, node, up)
         if owner[node] == codes.FREE:
@@ -451,6 +455,7 @@ def plan_all(state: Any, room: Any, table: Any, cells: Any, recorder: Any, now: 
         note_entered(state, cells)
         request_wake(state, next_wake(state, room, cells, now))
     if recorder is not None:
+        n.now = now
         recorder.begin(state, room)
     while n.is_exceeded:
         n.is_exceeded = 0

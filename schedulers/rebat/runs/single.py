@@ -146,6 +146,8 @@ def simulate(
         engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
     count, events = n_nodes or workload.n_nodes, events_of(machine_events)
     fits = uptime_us is None or len(uptime_us) * cores_per_node == count
+    if uptime_us is not None and fits:
+        uptime_us = np.repeat(uptime_us, cores_per_node)
     outcome = (
         None
         if not fits
@@ -159,6 +161,7 @@ def simulate(
             max_attempts=max_attempts,
             options=engine_options,
             operations=bool(operations),
+            uptime_us=uptime_us,
             explain=explain,
             on_progress=on_progress,
         )

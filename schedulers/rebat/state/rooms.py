@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
@@ -133,6 +134,8 @@ def room_for(
         free=np.bincount(block_of, ~down).astype(np.int64),
         failed=down.copy(),
         drained=flags(),
+        up_since=ints(n_nodes),
+        failed_at=ints(n_nodes),
         lists=new_rows(Lists, k, compiled),
         hits=new_rows(Hit, few, compiled),
         kills=new_rows(Kill, few, compiled),
@@ -177,6 +180,14 @@ def room_for(
             parameters.limited, compiled,
         ),
     )  # fmt: skip
+
+
+def set_uptimes(state: State, uptime_us: Any) -> None:
+    """Set the uptime of each node when the simulation begins, in microseconds."""
+    if len(uptime_us) != len(state.up_since):
+        expected = f"{len(state.up_since)}, one per node"
+        raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
+    state.up_since[:] = state.failed_at[:] = -uptime_us
 
 
 def plan_arrays(

@@ -563,6 +563,10 @@ class State(NamedTuple):
         drained), and the numbers of unusable and of free nodes of each block.
     failed, drained : bool arrays
         Why nodes are unusable.
+    up_since, failed_at : int64 arrays
+        Times at which each node last came up and last failed, in microseconds. ``up_since`` is
+        negative if this was before the simulation. If a node has not failed in the simulation,
+        both are equal.
     lists : rows of Lists
     hits, kills, stops, waits, hold_records, moves, targets, drains : rows
     calls : rows of Entry
@@ -602,6 +606,8 @@ class State(NamedTuple):
     free: Any
     failed: Any
     drained: Any
+    up_since: Any
+    failed_at: Any
     lists: Any
     hits: Any
     kills: Any
