@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
+from rebat.core.jobs import rounded_us
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.load import READERS, load_workload
 
@@ -80,7 +81,7 @@ class Arrivals(msgspec.Struct, frozen=True):
         elif self.gap_s is not None and self.kind != "poisson" and n_jobs > 1:
             gaps_s *= self.gap_s / float(gaps_s.mean())
         times_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
-        times_us: list[int] = np.rint(times_s * US_PER_S).astype(np.int64).tolist()
+        times_us: list[int] = rounded_us(times_s).tolist()
         return times_us
 
     def _gaps_s(self, rng: np.random.Generator, n_jobs: int, processors: int) -> Floats:
