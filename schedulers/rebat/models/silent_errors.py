@@ -53,18 +53,6 @@ def areas(times: ArrayLike, sizes: ArrayLike) -> Floats:
     return product
 
 
-def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floats:
-    """Return the error probability of an attempt, ``q_j = 1 - exp(-lambda a_j)`` (Section 3.4).
-
-    Examples
-    --------
-    >>> error_probabilities([10, 20], [1, 1], math.log(2) / 10).tolist()
-    [0.5, 0.75]
-    """
-    probabilities: Floats = -np.expm1(-_finite_rate(rate) * areas(times, sizes))
-    return probabilities
-
-
 def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> float:
     """Return the rate lambda at which a job of the *average area* fails with ``mean_probability``.
 
