@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rebat.core.arrays import Floats, Ints
 from rebat.core.errors import InputError
-from rebat.models.silent_errors import Floats, Ints, areas
+from rebat.models.silent_errors import areas
 
 EXACT_UNIPROCESSORS = 40
 """Largest P whose instance of Proposition 3 has integer times that add up to less than 2**60."""

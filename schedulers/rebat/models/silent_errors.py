@@ -20,17 +20,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rebat.core.arrays import Floats, Ints
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.table import distinct
 from rebat.core.units import to_s
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SYNTHETIC_SETS = 30
 SYNTHETIC_JOBS = 100

@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats, Ints
 from rebat.core.errors import InputError
 from rebat.core.jobs import rounded_us
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.load import READERS, load_workload
 
-Floats = npt.NDArray[np.float64]
 _KINDS = "zero, poisson, or a trace (.swf, .csv) or workload (.json)"
 
 
@@ -100,8 +100,6 @@ class Arrivals(msgspec.Struct, frozen=True):
             raise InputError(problem, str(file), "arrivals at different times")
         return gaps_s
 
-
-Ints = npt.NDArray[np.int64]
 
 CONTINUES, OPEN_SESSIONS, MEAN_LENGTH = 0.35, 3, 5.0
 """Parameters of the sessions, fitted by a grid search to Mira, September to December 2018.

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
+from rebat.core.arrays import Ints
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us, rounded_us
@@ -34,8 +34,6 @@ from rebat.records.clock import zone_of
 from rebat.workloads.build import delay_profiles
 from rebat.workloads.load import load_workload
 from rebat.workloads.trace import month_bounds_s
-
-Ints = npt.NDArray[np.int64]
 
 MARGIN_US = US_PER_S
 """Time added to all walltimes, because Batsim kills a job whose run time equals its walltime."""

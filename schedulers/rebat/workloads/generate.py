@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.declared import name_and_values
 from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
@@ -28,9 +28,6 @@ from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.published import PUBLISHED_MONTHS
 from rebat.workloads.torus_load import TorusLoad, torus_load
 from rebat.workloads.training_cluster import TrainingCluster, training_cluster
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def synthetic(seed: int, n_jobs: int = 1000) -> Workload:

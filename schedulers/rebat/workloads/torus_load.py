@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, rounded_us
 from rebat.core.units import US_PER_S
 from rebat.workloads.build import delay_workload
-
-Floats = npt.NDArray[np.float64]
 
 RUN_S = (600.0, 172_800.0)
 """Range of the log-uniform run times: 10 min to 48 h (second longest in Vardas et al. 2022)."""

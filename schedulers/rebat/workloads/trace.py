@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.cores import MAX_NODES
 from rebat.core.declared import Count, Machine, Seconds, declared
 from rebat.core.errors import InputError, unknown_name
@@ -38,7 +39,6 @@ SUBMITTED = "submitted"
 """Field of a job that became eligible later: the user's submission in seconds since time 0."""
 
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 

@@ -15,13 +15,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, rounded_us
 from rebat.workloads.build import delay_workload
 from rebat.workloads.flexible_load import flex
-
-Floats = npt.NDArray[np.float64]
 
 SHARES = {
     1: 0.45015,
