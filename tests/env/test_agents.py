@@ -17,7 +17,7 @@ from rebat.check.check_policy import check_policy
 from rebat.cli.main import main
 from rebat.core.errors import InputError, PolicyError
 from rebat.engine.engine import Engine, EngineOptions
-from rebat.env.agents import RULES, LinearAgent, RandomAgent
+from rebat.env.agents import RULES, LinearAgent
 from rebat.env.decisions import RANKS, AgentPolicy
 from rebat.env.observation import LAYOUTS
 from rebat.models.checkpoint import add_young_daly
@@ -29,6 +29,7 @@ from rebat.runs.single import simulate
 from rebat.runs.staging import staged
 from rebat.wire.conversation import Conversation, run_remote, session_for
 from tests.support.amount import few
+from tests.support.random_episodes import RandomAgent
 from tests.support.scenarios import Custom, check_run, failures, machine, run, workloads
 
 relaxed = settings(max_examples=few(60), suppress_health_check=[HealthCheck.too_slow])

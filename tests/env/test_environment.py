@@ -19,12 +19,12 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import US_PER_S
 from rebat.env import BatchScheduling
-from rebat.env.agents import RULES, RandomAgent
+from rebat.env.agents import RULES
 from rebat.env.observation import LAYOUTS
 from rebat.env.registration import ID
 from rebat.env.rewards import REWARDS, US_PER_H, Totals
 from rebat.results.measures.jobs import job_rows
-from tests.support.random_episodes import episodes
+from tests.support.random_episodes import RandomAgent, episodes
 from tests.support.scenarios import machine
 
 DECISIONS = sorted(LAYOUTS)

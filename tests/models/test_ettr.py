@@ -24,12 +24,16 @@ from rebat.models.ettr import (
     rework_s,
     rsc_ettr,
     spare_nodes,
-    tier_ettr_first_order,
-    tier_intervals_s,
     two_tier_ettr,
     young_interval_s,
 )
-from tests.oracles.training import one_job, one_job_of_two_tiers, ratio_with_error
+from tests.oracles.training import (
+    one_job,
+    one_job_of_two_tiers,
+    ratio_with_error,
+    tier_ettr_first_order,
+    tier_intervals_s,
+)
 
 HOUR, MINUTE = 3600.0, 60.0
 

@@ -22,7 +22,7 @@ def test_the_job_of_average_area_fails_with_the_average_probability():
     """Section 5.1: q = 1 - exp(-lambda a), and q_j = 1 - (1 - q)^(a_j / a)."""
     times, sizes = [10, 20, 30], [2, 2, 2]
     rate = model.error_rate(times, sizes, 0.3)
-    q = model.error_probabilities(times, sizes, rate)
+    q = harmonic.error_probabilities(times, sizes, rate)
     assert q[1] == pytest.approx(0.3, rel=1e-14)
     assert q == pytest.approx([1 - 0.7 ** (a / 40) for a in (20, 40, 60)], rel=1e-14)
     assert model.error_rate(times, sizes, 0) == 0
@@ -42,13 +42,13 @@ def test_no_job_has_no_error_rate():
 @pytest.mark.parametrize("rate", [-1, math.nan, math.inf])
 def test_rates_out_of_range(rate):
     with pytest.raises(InputError, match="error rate"):
-        model.error_probabilities([1], [1], rate)
+        model.draw_failures([1], [1], rate, range(1), seed=0)
 
 
 def test_failures_are_geometric():
     times, sizes, rate = [1, 3, 9], [1, 1, 1], 0.25
     failures = model.draw_failures(times, sizes, rate, range(20_000), seed=5)
-    q = model.error_probabilities(times, sizes, rate)
+    q = harmonic.error_probabilities(times, sizes, rate)
     assert failures.mean(axis=0) == pytest.approx(q / (1 - q), rel=0.05)
     for count in range(4):
         share = (failures == count).mean(axis=0)

@@ -19,7 +19,6 @@ from rebat.models.ettr import (
     TwoTiers,
     best_pattern,
     levels_ettr,
-    tier_intervals_s,
     two_tier_ettr,
 )
 from rebat.models.failures.events import MachineEvent
@@ -27,7 +26,12 @@ from rebat.models.failures.laws import parse_law
 from rebat.models.tiers import add_tiers, needed, parse_tiers, pattern_of
 from rebat.runs.scenario import ScenarioOptions
 from tests.models.test_tiers import fails
-from tests.oracles.training import end_of_tiered_job, one_job_of_levels, ratio_with_error
+from tests.oracles.training import (
+    end_of_tiered_job,
+    one_job_of_levels,
+    ratio_with_error,
+    tier_intervals_s,
+)
 from tests.session.test_hangs import story
 from tests.support.amount import few
 from tests.support.scenarios import check_run, machine, run

@@ -7,9 +7,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rebat.core.arrays import Floats, Ints
 from rebat.core.errors import InputError
-from rebat.models.silent_errors import Ints, error_probabilities
+from rebat.models.silent_errors import areas
 
 EXACT_UNIPROCESSORS = 40
 """Largest P whose instance of Proposition 3 has integer times that add up to less than 2**60."""
@@ -52,6 +54,12 @@ def harmonic_instance(n_procs: int) -> HarmonicInstance:
     return HarmonicInstance(
         whole // order, np.ones(n_procs, np.int64), order - 1, n_procs, whole // n_procs
     )
+
+
+def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floats:
+    """Return the error probability of an attempt, ``q_j = 1 - exp(-lambda a_j)`` (Section 3.4)."""
+    probabilities: Floats = -np.expm1(-rate * areas(times, sizes))
+    return probabilities
 
 
 def expected_harmonic_makespans(

@@ -11,10 +11,23 @@ import sys
 import time
 from collections import Counter
 
+import numpy as np
+
 from rebat.env import BatchScheduling
-from rebat.env.agents import RandomAgent
+from rebat.env.observation import ActionMask, Observation
 from rebat.state.ledger import Ledger
 from rebat.workloads.generate import synthetic
+
+
+class RandomAgent:
+    """An agent that chooses a random valid action. With equal seeds, its choices are equal."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, observation: Observation, mask: ActionMask) -> int:
+        """Return a valid action."""
+        return int(self._rng.choice(np.flatnonzero(mask)))
 
 
 def episodes(decision: str, number: int, seed: int = 0) -> int:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from rebat.core.cores import check_machine
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError, check_keys, unknown_name
 from rebat.core.units import parse_duration
 from rebat.models.checkpoint import Rounding
 from rebat.models.failures.correlated import Correlation, correlated
@@ -29,7 +29,6 @@ from rebat.models.operations import read_operations
 from rebat.report.kind import Document
 from rebat.runs.reading import (
     Duration,
-    check_keys,
     check_seeds,
     convert,
     distinct,

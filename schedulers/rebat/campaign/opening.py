@@ -17,10 +17,10 @@ import msgspec
 from rebat.campaign.kinds import CODE, code_of, kind_of, kinds_of
 from rebat.campaign.simulations import KIND as SIMULATIONS
 from rebat.campaign.store import Owner
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, check_keys
 from rebat.core.files import read_text
 from rebat.report.kind import Document, Kind
-from rebat.runs.reading import check_keys, distinct, required
+from rebat.runs.reading import distinct, required
 from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", *CODE)

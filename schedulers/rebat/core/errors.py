@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -78,6 +79,14 @@ def unknown_name(kind: str, name: str, choices: object, listed: str = "") -> Inp
         where = f", see '{listed}'" if listed else ""
         expected = f"{', '.join(nearest)}, or {len(names) - len(nearest)} others{where}"
     return InputError(f"unknown {kind} {name!r}{hint}", expected=expected)
+
+
+def check_keys(table: Iterable[str], valid: Sequence[str], where: str) -> None:
+    """Raise InputError if a key of a table is unknown."""
+    for key in table:
+        if key not in valid:
+            error = unknown_name("key", key, valid)
+            raise error.at(where) if where else error
 
 
 def not_installed(package: str, where: str, extra: str = "campaign") -> InputError:

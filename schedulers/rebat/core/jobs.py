@@ -236,9 +236,15 @@ def times_us_of(values_s: list[Any], least_us: int = 0) -> npt.NDArray[np.int64]
     times_s = np.array(values_s, float)
     if not ((times_s >= 0) & (times_s <= MAX_SECONDS)).all():
         raise ValueError
-    times_us: npt.NDArray[np.int64] = np.rint(times_s * US_PER_S).astype(np.int64)
+    times_us = rounded_us(times_s)
     if (times_us < least_us).any():
         raise ValueError
+    return times_us
+
+
+def rounded_us(times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return times in seconds as whole microseconds."""
+    times_us: npt.NDArray[np.int64] = np.rint(times_s * US_PER_S).astype(np.int64)
     return times_us
 
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Ragged
 
-Ints = npt.NDArray[np.int64]
 NodeEvent = tuple[int, bool, NodeSet]
 """Time in microseconds, whether the nodes are up after the event, and the nodes."""
 

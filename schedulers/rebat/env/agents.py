@@ -55,17 +55,6 @@ RULES: dict[str, Agent] = {
 """Agents that apply the rule of a scheduler. The scheduler 'greedy' uses 'first-fit'."""
 
 
-class RandomAgent:
-    """An agent that chooses a random valid action. With equal seeds, its choices are equal."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def __call__(self, observation: Observation, mask: ActionMask) -> int:
-        """Return a valid action."""
-        return int(self._rng.choice(np.flatnonzero(mask)))
-
-
 class LinearAgent(msgspec.Struct, frozen=True):
     """An agent that chooses the valid action with the largest score.
 

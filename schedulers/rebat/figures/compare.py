@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.units import US_PER_S, format_duration
 from rebat.figures.canvas import (
     COLOURS,
@@ -76,9 +76,6 @@ def _waits(axis: Any, waits: Any, labels: tuple[str, str]) -> None:
     axis.set_xlabel(f"waiting time ({name})")
     axis.set_ylabel("share of jobs with at most this waiting time")
     axis.legend(frameon=False)
-
-
-Floats = npt.NDArray[np.float64]
 
 
 _LEFT_OUT = 0.005

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.units import FOREVER_US
 from rebat.figures.canvas import new_figure, svg_of
 from rebat.figures.labels import label
@@ -108,8 +109,6 @@ def owners(ledger: Ledger, blocks: TorusBlocks, at_us: int) -> npt.NDArray[np.in
     )
     return of_blocks
 
-
-Ints = npt.NDArray[np.int64]
 
 _PALE, _STRONG = 0.18, 0.75
 """Saturations of normal and of highlighted jobs."""

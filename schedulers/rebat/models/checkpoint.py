@@ -29,6 +29,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Bools
 from rebat.core.errors import InputError, short
 from rebat.core.job_table import Ints, Jobs
 from rebat.core.jobs import Workload, delays_us_of
@@ -409,9 +410,6 @@ def derived_checkpointing(
     period_s = young_daly_period_s(n_nodes, machine_nodes, young_daly.mtbf_s, young_daly.cost_s)
     period = to_us(min(period_s, MAX_SECONDS))
     return Checkpointing(period, to_us(young_daly.cost_s), to_us(young_daly.recovery_s), period)
-
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Patterns(NamedTuple):

@@ -525,32 +525,7 @@ def two_tier_ettr(tiers: TwoTiers, safe_loads: bool = False) -> float:
     return float(n * tiers.interval_s / total_s)
 
 
-def tier_intervals_s(
-    mtbf_s: float, shares: tuple[float, ...], writes_s: tuple[float, ...]
-) -> list[float]:
-    """Return W_i = sqrt(2 w_i / lambda_i), the work between two checkpoints of each tier.
-
-    ``shares`` contains, for each tier, the share of failures that need this tier. If a share is 0,
-    the interval of the tier is infinite.
-    """
-    return [
-        math.sqrt(2 * write_s * mtbf_s / share) if share else math.inf
-        for share, write_s in zip(shares, writes_s, strict=True)
-    ]
-
-
 def tier_overhead(mtbf_s: float, shares: tuple[float, ...], writes_s: tuple[float, ...]) -> float:
     """Return H* = sum of sqrt(2 lambda_i w_i), the overhead at the best intervals (first order)."""
     pairs = zip(shares, writes_s, strict=True)
     return sum(math.sqrt(2 * share / mtbf_s * write_s) for share, write_s in pairs)
-
-
-def tier_ettr_first_order(
-    mtbf_s: float,
-    shares: tuple[float, ...],
-    writes_s: tuple[float, ...],
-    loads_s: tuple[float, ...],
-) -> float:
-    """Return 1 / (1 + H* + mean load / M), the ETTR at the best intervals (first order)."""
-    load_s = sum(share * load for share, load in zip(shares, loads_s, strict=True))
-    return 1 / (1 + tier_overhead(mtbf_s, shares, writes_s) + load_s / mtbf_s)

@@ -20,17 +20,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rebat.core.arrays import Floats, Ints
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.table import distinct
 from rebat.core.units import to_s
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SYNTHETIC_SETS = 30
 SYNTHETIC_JOBS = 100
@@ -51,18 +49,6 @@ def areas(times: ArrayLike, sizes: ArrayLike) -> Floats:
     """Return the areas ``a_j = p_j t_j`` as floats."""
     product: Floats = np.asarray(times, float) * np.asarray(sizes, float)
     return product
-
-
-def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floats:
-    """Return the error probability of an attempt, ``q_j = 1 - exp(-lambda a_j)`` (Section 3.4).
-
-    Examples
-    --------
-    >>> error_probabilities([10, 20], [1, 1], math.log(2) / 10).tolist()
-    [0.5, 0.75]
-    """
-    probabilities: Floats = -np.expm1(-_finite_rate(rate) * areas(times, sizes))
-    return probabilities
 
 
 def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> float:

@@ -15,12 +15,10 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
-
-Ints = npt.NDArray[np.int64]
 
 
 class Torus(msgspec.Struct, frozen=True):

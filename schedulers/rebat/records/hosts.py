@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.errors import InputError
 
 MAX_NAMES = 500_000
@@ -145,9 +146,6 @@ def _ranges_of(names: Iterable[str]) -> Iterator[str]:
         for first, after in itertools.pairwise([*firsts, len(group)]):
             low, high = str(group[first]).zfill(width), str(group[after - 1]).zfill(width)
             yield f"{prefix}[{low}-{high}]" if low != high else f"{prefix}{low}"
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class HostLists:

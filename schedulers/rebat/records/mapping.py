@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rebat.core.declared import declared, without_none
-from rebat.core.errors import InputError, short, unknown_name
+from rebat.core.errors import InputError, check_keys, short
 from rebat.core.files import located, names, read_text
 from rebat.records.clock import zone_of
 
@@ -295,7 +295,7 @@ def identifying(name: str) -> set[str]:
 
 def mapping_of(table: dict[str, Any]) -> TableMapping:
     """Return the mapping in a mapping file. If a key is unknown, the error lists the valid keys."""
-    _check_keys(table, TableMapping.__struct_fields__, "")
+    check_keys(table, TableMapping.__struct_fields__, "")
     content = dict(table)
     for key, kind in _TABLES.items():
         _check_table(content.get(key, {}), kind.__struct_fields__, key)
@@ -321,17 +321,10 @@ def _toml(path: Path) -> dict[str, Any]:
         raise InputError("is not TOML: it is nested too deeply") from None
 
 
-def _check_keys(table: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
-    for key in table:
-        if key not in valid:
-            error = unknown_name("key", key, valid)
-            raise error.at(where) if where else error
-
-
 def _check_table(value: Any, valid: Sequence[str], where: str) -> None:
     if not isinstance(value, dict):
         raise InputError(f"is {short(value)}", where, "a table")
-    _check_keys(value, valid, where)
+    check_keys(value, valid, where)
 
 
 def _column(field: str, value: Any) -> Any:

@@ -19,7 +19,7 @@ from rebat.records.hosts import check_list, expanded, sorted_names
 from rebat.records.judge import check_clusters
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.outages import drop, only, read_outages
-from rebat.records.slurm_rows import header_of, slurm_blocks
+from rebat.records.slurm_rows import exported_header, slurm_blocks
 from rebat.records.sources import Block, opened
 from rebat.records.table import Problems, Rows
 from rebat.records.values import UNSET, number
@@ -127,6 +127,14 @@ class NodeEvents(NamedTuple):
         return self.problems.notes()
 
 
+_REQUIRED = {
+    "NodeName": frozenset({"nodename"}),
+    "Start": frozenset({"start", "timestart"}),
+    "End": frozenset({"end", "timeend"}),
+    "State": frozenset({"state", "stateraw"}),
+}
+
+
 def read_node_events(
     path: Path, zone: tzinfo, strict: bool = False, cluster: str | None = None
 ) -> NodeEvents:
@@ -151,8 +159,7 @@ def read_node_events(
     with opened(path) as text:
         first = text.readline(1_000_000)
         reject_foreign(first, where)
-        delimiter, names = header_of(first, where, f"the output of: {EXPORT_EVENTS}")
-        _check_columns(names, where)
+        delimiter, names = exported_header(first, where, EXPORT_EVENTS, _REQUIRED)
         names = [{"start": "timestart", "end": "timeend"}.get(name, name) for name in names]
         plausible = _plausibility(names, Clock(zone))
         blocks = map(_with_states, slurm_blocks(text, delimiter, names, plausible, problems))
@@ -182,20 +189,6 @@ def _with_states(block: Block) -> Block:
     cells = (block.columns.get(name, none) for name in ("state", "stateraw"))
     states = [f"{state} {raw}" for state, raw in zip(*cells, strict=True)]
     return Block(block.lines, {**block.columns, "states": states})
-
-
-def _check_columns(names: list[str], where: str) -> None:
-    have = set(names)
-    groups = (
-        ({"nodename"}, "NodeName"),
-        ({"start", "timestart"}, "Start"),
-        ({"end", "timeend"}, "End"),
-        ({"state", "stateraw"}, "State"),
-    )
-    missing = [label for choices, label in groups if not choices & have]
-    if missing:
-        problem = f"has no column {', '.join(missing)}; export again with: {EXPORT_EVENTS}"
-        raise InputError(problem, f"{where}:1")
 
 
 def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]:

@@ -12,13 +12,14 @@ from datetime import UTC, tzinfo
 
 import numpy as np
 
+from rebat.core.arrays import Bools
 from rebat.core.errors import InputError
 from rebat.core.units import US_PER_S
 from rebat.records.cells import Place
 from rebat.records.mapping import Fields
 from rebat.records.reader import read_rows
 from rebat.records.sources import Block
-from rebat.records.table import Bools, Problems, Rows
+from rebat.records.table import Problems, Rows
 
 
 def read_outages(

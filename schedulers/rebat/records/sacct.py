@@ -29,7 +29,7 @@ from rebat.records.foreign import EXPORT, FIRST_LINES, reject_foreign
 from rebat.records.hosts import check_list, number_of
 from rebat.records.mapping import Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.reader import read_rows
-from rebat.records.slurm_rows import header_of, slurm_blocks
+from rebat.records.slurm_rows import exported_header, slurm_blocks
 from rebat.records.sources import Block, blocks_of, opened, without
 from rebat.records.table import Problems, Rows
 from rebat.records.values import (
@@ -143,29 +143,22 @@ def _steps(block: Block) -> list[str]:
     return ["steps of jobs" if "." in str(job) else "" for job in ids]
 
 
+_REQUIRED = {
+    "JobID": frozenset({"jobid", "jobidraw"}),
+    "Submit": frozenset({"submit"}),
+    "Start": frozenset({"start"}),
+    "End": frozenset({"end", "elapsed", "elapsedraw"}),
+    "State": frozenset({"state"}),
+    "NNodes": frozenset({"nnodes", "allocnodes", "nodelist"}),
+}
+
+
 def _parsable(text: IO[str], first: str, clock: Clock, problems: Problems) -> Iterator[Block]:
     where = problems.where
     if "\0" in first:
         raise InputError("is not a text file", where, "a dump of sacct -P")
-    delimiter, names = header_of(first, where, f"the output of: {EXPORT}")
-    _check_columns(names, where)
+    delimiter, names = exported_header(first, where, EXPORT, _REQUIRED)
     return slurm_blocks(text, delimiter, names, _plausibility(names, clock), problems)
-
-
-def _check_columns(names: list[str], where: str) -> None:
-    have = set(names)
-    groups = (
-        ({"jobid", "jobidraw"}, "JobID"),
-        ({"submit"}, "Submit"),
-        ({"start"}, "Start"),
-        ({"end", "elapsed", "elapsedraw"}, "End"),
-        ({"state"}, "State"),
-        ({"nnodes", "allocnodes", "nodelist"}, "NNodes"),
-    )
-    missing = [label for choices, label in groups if not choices & have]
-    if missing:
-        problem = f"has no column {', '.join(missing)}; export again with: {EXPORT}"
-        raise InputError(problem, f"{where}:1")
 
 
 def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]:

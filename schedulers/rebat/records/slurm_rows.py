@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice, pairwise
 from typing import NamedTuple
 
@@ -58,6 +58,21 @@ def header_of(line: str, where: str, expected: str = "column names") -> tuple[st
     doubled = [name for name, n in Counter(names).items() if n > 1 and name]
     if doubled:
         raise InputError(f"duplicate column {doubled[0][:40]}", f"{where}:1", "each column once")
+    return delimiter, names
+
+
+def exported_header(
+    line: str, where: str, export: str, required: Mapping[str, frozenset[str]]
+) -> tuple[str, list[str]]:
+    """Return the delimiter and the column names of the output of the command ``export``.
+
+    ``required`` contains the name of each required column, and all its names in lower case.
+    """
+    delimiter, names = header_of(line, where, f"the output of: {export}")
+    missing = [label for label, choices in required.items() if choices.isdisjoint(names)]
+    if missing:
+        problem = f"has no column {', '.join(missing)}; export again with: {export}"
+        raise InputError(problem, f"{where}:1")
     return delimiter, names
 
 

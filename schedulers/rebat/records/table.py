@@ -17,7 +17,6 @@ from rebat.records.clock import Clock, Floats
 from rebat.records.hosts import HostLists
 
 Objects = npt.NDArray[np.object_]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass

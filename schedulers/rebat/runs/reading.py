@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from rebat.core.durations import LARGEST_SEED
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError, check_keys
 from rebat.core.units import parse_duration
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -63,14 +63,6 @@ def _plain(problem: str, where: str, kind: type[msgspec.Struct]) -> InputError:
             names = " or ".join(_NAMES[part] for part in expected)
             return InputError(f"is {_NAMES[wrong[2]]}", where, names)
     return InputError(problem, where)
-
-
-def check_keys(table: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
-    """Raise InputError if a key is unknown."""
-    for key in table:
-        if key not in valid:
-            error = unknown_name("key", key, valid)
-            raise error.at(where) if where else error
 
 
 def required(table: Mapping[str, Any], key: str, kind: type, expected: str) -> Any:

@@ -17,11 +17,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats, Ints
 from rebat.core.errors import InputError
+from rebat.core.jobs import rounded_us
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.load import READERS, load_workload
 
-Floats = npt.NDArray[np.float64]
 _KINDS = "zero, poisson, or a trace (.swf, .csv) or workload (.json)"
 
 
@@ -80,7 +81,7 @@ class Arrivals(msgspec.Struct, frozen=True):
         elif self.gap_s is not None and self.kind != "poisson" and n_jobs > 1:
             gaps_s *= self.gap_s / float(gaps_s.mean())
         times_s = np.concatenate([[0.0], np.cumsum(gaps_s)])
-        times_us: list[int] = np.rint(times_s * US_PER_S).astype(np.int64).tolist()
+        times_us: list[int] = rounded_us(times_s).tolist()
         return times_us
 
     def _gaps_s(self, rng: np.random.Generator, n_jobs: int, processors: int) -> Floats:
@@ -99,8 +100,6 @@ class Arrivals(msgspec.Struct, frozen=True):
             raise InputError(problem, str(file), "arrivals at different times")
         return gaps_s
 
-
-Ints = npt.NDArray[np.int64]
 
 CONTINUES, OPEN_SESSIONS, MEAN_LENGTH = 0.35, 3, 5.0
 """Parameters of the sessions, fitted by a grid search to Mira, September to December 2018.

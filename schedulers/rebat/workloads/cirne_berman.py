@@ -19,10 +19,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from rebat.core.arrays import Floats, Ints
 
 
 class LogUniform(NamedTuple):

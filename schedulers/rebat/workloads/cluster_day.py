@@ -23,19 +23,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
+from rebat.core.arrays import Ints
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
-from rebat.core.jobs import Job, Workload, duration_us
+from rebat.core.jobs import Job, Workload, duration_us, rounded_us
 from rebat.core.units import US_PER_S
 from rebat.records.clock import zone_of
 from rebat.workloads.build import delay_profiles
 from rebat.workloads.load import load_workload
 from rebat.workloads.trace import month_bounds_s
-
-Ints = npt.NDArray[np.int64]
 
 MARGIN_US = US_PER_S
 """Time added to all walltimes, because Batsim kills a job whose run time equals its walltime."""
@@ -167,7 +165,7 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
     while True:  # one draw may not suffice, because sizes are limited to the machine
         drawn = np.ceil(size_rng.exponential(options.parallelism, count)).astype(np.int64)
         sizes = np.concatenate([sizes, np.clip(drawn, 1, n_cores)])
-        drawn = np.rint(time_rng.exponential(options.length_s, count) * US_PER_S).astype(np.int64)
+        drawn = rounded_us(time_rng.exponential(options.length_s, count))
         run_us = np.concatenate([run_us, np.maximum(drawn, US_PER_S)])
         areas = np.cumsum(sizes * run_us)
         if areas[-1] >= options.area_us:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.traits import KINDS, extent, kind_of, shape_of, traits_of
@@ -24,8 +25,6 @@ WHOLE_MACHINE = 0.99
 It is below 1, because the authors of node stealing reduced these jobs from 49,152 to 49,000 nodes,
 and from 40,960 to 40,900.
 """
-
-Floats = npt.NDArray[np.float64]
 
 
 def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any]:

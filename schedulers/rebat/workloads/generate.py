@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.declared import name_and_values
 from rebat.core.durations import stream
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.jobs import Workload
+from rebat.core.jobs import Workload, rounded_us
 from rebat.core.units import US_PER_S
 from rebat.workloads import arrivals, month_model, published
 from rebat.workloads.build import delay_workload
@@ -28,9 +28,6 @@ from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.published import PUBLISHED_MONTHS
 from rebat.workloads.torus_load import TorusLoad, torus_load
 from rebat.workloads.training_cluster import TrainingCluster, training_cluster
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
@@ -52,11 +49,11 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
         raise InputError(f"number of jobs is {n_jobs}", expected="at least 1")
     rng = stream(seed, "workload", "synthetic")
     sizes = rng.permutation(np.repeat(list(published.SYNTHETIC_COUNTS), _scaled_counts(n_jobs)))
-    run_us = _micro(rng.uniform(*published.SYNTHETIC_RUN_S, n_jobs))
+    run_us = rounded_us(rng.uniform(*published.SYNTHETIC_RUN_S, n_jobs))
     alpha = rng.uniform(*published.SYNTHETIC_ALPHA, n_jobs)
     # the factor may be 1, but Batsim kills a job whose run time equals its walltime
-    walltime_us = np.maximum(_micro(run_us / US_PER_S * alpha), run_us + 1)
-    submit_us = _micro(np.cumsum(rng.exponential(published.SYNTHETIC_INTERARRIVAL_S, n_jobs)))
+    walltime_us = np.maximum(rounded_us(run_us / US_PER_S * alpha), run_us + 1)
+    submit_us = rounded_us(np.cumsum(rng.exponential(published.SYNTHETIC_INTERARRIVAL_S, n_jobs)))
     note = f"synthetic workload of Du et al. 2024, section 6.3 and Table 6, seed {seed}"
     name = f"synthetic-{seed}"
     return _assemble(
@@ -140,7 +137,7 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
     if options.order == "sessions":
         users = arrivals.drawn(sizes, run_s, rng("sessions"))
     sizes, run_s = sizes[users.order], run_s[users.order]
-    submit_us = _micro(month_model.bursts(data, users.continues, rng("arrivals")))
+    submit_us = rounded_us(month_model.bursts(data, users.continues, rng("arrivals")))
     walltime_s = _walltimes(options.walltimes, sizes, run_s, users.of, rng)
     note = (
         f"generated to the published numbers of {data.machine}, {data.year}-{data.month:02d} "
@@ -216,10 +213,6 @@ def _assemble(
         run_us=run_us,
         notes=[note],
     )
-
-
-def _micro(values_s: Floats) -> Ints:
-    return np.rint(values_s * US_PER_S).astype(np.int64)
 
 
 def _scaled_counts(n_jobs: int) -> Ints:

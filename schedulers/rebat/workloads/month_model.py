@@ -14,12 +14,10 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats, Ints
 from rebat.workloads import published
 from rebat.workloads.arrivals import BURST_GAP_S
 from rebat.workloads.published import PublishedMonth
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 WALLTIME_GRAIN_S = 300
 """Assumption: users request multiples of 5 minutes (98.8 % of Mira's jobs of November 2018)."""

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.dependencies import KINDS, Condition, dependency_text
 from rebat.core.formatting import counted
 from rebat.core.job_table import Jobs
@@ -24,7 +25,6 @@ from rebat.records.attempts import JoinedJobs
 from rebat.records.table import Rows
 from rebat.workloads.trace import PlacedTrace
 
-Floats = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]
 
 _TASK = re.compile(r"(\d+)_\w+|(\d+\[)\d+\]")

@@ -81,7 +81,7 @@ def _lines(workload: Workload, before: Predecessors) -> Iterator[str]:
         run_s = _seconds(duration_us(workload.profiles, job.profile))
         limit_s = -1 if job.walltime_us is None else _seconds(job.walltime_us)
         traits = traits_of(job.extra)
-        user, queue = _number(users, traits.user), _number(queues, traits.queue)
+        user, queue = numbered(users, traits.user), numbered(queues, traits.queue)
         preceding, think_s = before.of(job.extra)
         yield (
             f"{number} {_seconds(job.submit_us)} -1 {run_s} {job.n_nodes} -1 -1 {job.n_nodes} "
@@ -93,5 +93,6 @@ def _seconds(us: int) -> int:
     return round(us / US_PER_S)
 
 
-def _number(numbers: dict[str, int], name: str) -> int:
+def numbered(numbers: dict[str, int], name: str) -> int:
+    """Return the number of a name, which is the next one for a new name."""
     return numbers.setdefault(name, len(numbers) + 1) if name else UNKNOWN

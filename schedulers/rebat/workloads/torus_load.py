@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
-from rebat.core.jobs import Workload
+from rebat.core.jobs import Workload, rounded_us
 from rebat.core.units import US_PER_S
 from rebat.workloads.build import delay_workload
-
-Floats = npt.NDArray[np.float64]
 
 RUN_S = (600.0, 172_800.0)
 """Range of the log-uniform run times: 10 min to 48 h (second longest in Vardas et al. 2022)."""
@@ -99,7 +98,7 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
         options.nodes,
         ids=[str(number) for number in range(1, n_jobs + 1)],
         sizes=size,
-        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64),
+        submit_us=rounded_us(submit_s),
         walltime_us=np.ceil(run_s * factor).astype(np.int64) * US_PER_S,
         run_us=run_s.astype(np.int64) * US_PER_S,
         notes=[note],

@@ -17,13 +17,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.cores import MAX_NODES
 from rebat.core.declared import Count, Machine, Seconds, declared
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.formatting import counted as several
 from rebat.core.formatting import node_hours
 from rebat.core.job_table import NO_WALLTIME
-from rebat.core.jobs import Workload
+from rebat.core.jobs import Workload, rounded_us
 from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
 from rebat.records.clock import zone_of
@@ -38,7 +39,6 @@ SUBMITTED = "submitted"
 """Field of a job that became eligible later: the user's submission in seconds since time 0."""
 
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
@@ -505,16 +505,16 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
         raise InputError(f"the machine has {n_nodes} nodes", trace.where, f"1 to {MAX_NODES}")
     notes = list(trace.notes)
     sizes = _capped(_sizes(trace, options), options.cap, n_nodes, notes)
-    walltime_us = _us(np.nan_to_num(trace.walltime_s, nan=-1.0))
+    walltime_us = rounded_us(np.nan_to_num(trace.walltime_s, nan=-1.0))
     origin_s = _origin_s(trace, options)
     workload = delay_workload(
         trace.name,
         n_nodes,
         ids=_unique(trace.ids.tolist(), notes),
         sizes=sizes.astype(np.int64),
-        submit_us=_us(trace.submit_s - origin_s),
+        submit_us=rounded_us(trace.submit_s - origin_s),
         walltime_us=np.maximum(walltime_us, NO_WALLTIME),
-        run_us=_us(trace.run_s),
+        run_us=rounded_us(trace.run_s),
         extra=_owners(trace, origin_s),
         notes=sorted(notes, key=lambda note: not is_finding(note)),
     )
@@ -579,10 +579,6 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
         f"{counted(len(ids) - len(seen))} with a repeated id: renamed, for example to {example}-2"
     )
     return names
-
-
-def _us(values_s: Floats) -> npt.NDArray[np.int64]:
-    return np.rint(values_s * US_PER_S).astype(np.int64)
 
 
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])\Z")

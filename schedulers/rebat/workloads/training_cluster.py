@@ -15,14 +15,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.durations import stream
 from rebat.core.errors import InputError
-from rebat.core.jobs import Job, Workload
-from rebat.core.units import US_PER_S
+from rebat.core.jobs import Job, Workload, rounded_us
 from rebat.workloads.build import delay_workload
 from rebat.workloads.flexible_load import flex
-
-Floats = npt.NDArray[np.float64]
 
 SHARES = {
     1: 0.45015,
@@ -133,7 +131,7 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     for small in (True, False):
         chosen = (gpus[kind] <= SMALL_GPUS) == small
         run_s[chosen] = _with_mean(draws[chosen], MEAN_H[0 if small else 1] * 3600)
-    run_us = np.rint(run_s * US_PER_S).astype(np.int64)
+    run_us = rounded_us(run_s)
     factor = rng("walltimes").uniform(*WALLTIME_FACTOR, n_jobs)
     submit_s = np.sort(rng("arrivals").random(n_jobs)) * options.days * 86_400
     workload = delay_workload(
@@ -141,7 +139,7 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
         options.nodes,
         ids=[str(number) for number in range(1, n_jobs + 1)],
         sizes=nodes[kind],
-        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64),
+        submit_us=rounded_us(submit_s),
         walltime_us=np.rint(run_us * factor).astype(np.int64),
         run_us=run_us,
         notes=[f"generated training cluster with {options.load:g} % load, seed {seed}"],

@@ -11,14 +11,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.errors import InputError
 from rebat.core.formatting import name_field
 from rebat.core.units import to_s
 from rebat.results.comparison import MetricLine
 from rebat.results.files.batsim_files import JobRecord, JobsFile
 from rebat.results.metric import UNITS
-
-Floats = npt.NDArray[np.float64]
 
 QUANTITIES = ("start", "finish", "waiting", "flow")
 """The compared quantities of a job: two times (start, finish) and two durations."""

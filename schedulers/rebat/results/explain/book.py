@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.attempts import job_name, split_attempt
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -27,8 +27,6 @@ from rebat.results.files.run_folder import (
     read_plans,
 )
 from rebat.results.files.tables import Rows, table_in
-
-Ints = npt.NDArray[np.int64]
 
 
 class AttemptOutcome(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.batsim5 import complete
 from rebat.core.formatting import csv_field
 from rebat.core.node_events import NodeEvents
@@ -72,9 +73,6 @@ def columns_of_run(jobs: Table[EndedJob]) -> dict[str, Column]:
 def _finish_us(start_us: Ints, end_us: Ints) -> Ints:
     """Return the ends of jobs. As in Batsim, add `NULL_RUN_US` if the run time is 0."""
     return np.where(end_us > start_us, end_us, start_us + NULL_RUN_US)
-
-
-Ints = npt.NDArray[np.int64]
 
 
 def schedule_csv(

@@ -22,7 +22,7 @@ from rebat.core.units import US_PER_S
 from rebat.results.files.batsim_files import read_jobs
 from rebat.results.files.run_folder import ATTEMPTS, n_nodes_of
 from rebat.results.files.tables import Rows, table_in
-from rebat.workloads.swf_export import UNKNOWN, Predecessors
+from rebat.workloads.swf_export import UNKNOWN, Predecessors, numbered
 
 FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)
 """Status of jobs (0, 1, 5) and of attempts (2, 3, 4) in the format."""
@@ -127,12 +127,8 @@ class _Owners:
         if name not in self._jobs:
             return UNKNOWN, UNKNOWN, UNKNOWN, str(UNKNOWN)
         traits = traits_of(self._jobs[name].extra)
-        user, queue = _number(self._users, traits.user), _number(self._queues, traits.queue)
+        user, queue = numbered(self._users, traits.user), numbered(self._queues, traits.queue)
         return user, queue, *self._before.of(self._jobs[name].extra)
-
-
-def _number(numbers: dict[str, int], name: str) -> int:
-    return numbers.setdefault(name, len(numbers) + 1) if name else UNKNOWN
 
 
 def _lines(

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Bools, Ints
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import arrow, atomic_path, open_parquet, open_text, write_bytes
 from rebat.core.formatting import name_field, original
@@ -138,9 +139,6 @@ def _text(value: Any) -> str:
         return f"{value:.6f}"
     return "" if value is None else str(value)
 
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 ROWS = 2**14
 """Maximum number of rows in a part."""

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.errors import InputError
 from rebat.core.table import Table, Texts, first_rows
@@ -75,7 +76,6 @@ Owners = Mapping[str, tuple[str, str]]
 """User and queue of each job, by its name. An unknown name is empty."""
 
 
-Floats = npt.NDArray[np.float64]
 Column = npt.NDArray[Any]
 Columns = dict[str, Column]
 """The values of each field, in the order of the rows. Missing numbers are NaN."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.state.ledger import Ledger
 
 Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -51,9 +52,6 @@ def from_to(
     """
     by = np.ones(len(starts_us), dtype=np.int64) if sizes is None else sizes
     return np.concatenate([starts_us, ends_us]), np.concatenate([by, -by])
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class NodeIntervals(NamedTuple):

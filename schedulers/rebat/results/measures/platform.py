@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.attempts import OVER, Cause
 from rebat.core.nodes import Intervals
 from rebat.core.table import Table
@@ -44,8 +45,6 @@ from rebat.results.measures.nodetime import (
 from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.metric import Metric, Values
 from rebat.state.ledger import AttemptRecord, Hold, Ledger
-
-Ints = npt.NDArray[np.int64]
 
 USES = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime", "moving")
 """Uses of the time of attempts. All other uses concern nodes without an attempt."""

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Floats
 from rebat.core.attempts import INTERRUPTED, OVER, SECOND_ORDER, Cause, job_name
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.options import HUNG
@@ -178,8 +179,6 @@ WAIT, LOAD, KEPT, LOST = "wait", "load", "kept", "lost"
 """Kinds of parts, in addition to the stages of `recovery.HUNG`."""
 
 KINDS = (KEPT, LOST, *HUNG, LOAD, WAIT)
-
-Floats = npt.NDArray[np.float64]
 
 
 class JobPart(NamedTuple):

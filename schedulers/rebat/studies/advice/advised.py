@@ -20,7 +20,7 @@ from rebat.core.units import format_duration
 from rebat.core.version import rebat_version
 from rebat.figures.charts import Panel, lines_svg, ratio_title, ratios_svg
 from rebat.models.failures.recorded import Recorded
-from rebat.report.parts import Picture, Report, Table, html, markdown
+from rebat.report.parts import Picture, Report, Table, html, markdown, points
 from rebat.report.runs_index import lines_of, sweeps
 from rebat.results.catalogue import metric
 from rebat.results.intervals import FEWEST, Interval, marked, spread
@@ -337,7 +337,7 @@ def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) 
     titles = [metric(name).title for name, _ in wanted]
     yield Table("", f"Rules: ratios to {site.policy}", ["rule", *titles], rows)
     changes = periods(site, evidence.runs)
-    shown = [[period_title(factor), spread(change, _points)] for factor, change in changes.items()]
+    shown = [[period_title(factor), spread(change, points)] for factor, change in changes.items()]
     if shown:
         title = "Checkpoint periods: useful utilisation, points above Young/Daly's period"
         yield Table("", title, ["period", "change"], shown)
@@ -416,7 +416,3 @@ def _of_record(site: AdvisedSite) -> Iterator[Table]:
         ]
         if rows:
             yield Table("", f"Work destroyed by failures in the record, by {kind}", columns, rows)
-
-
-def _points(value: float) -> str:
-    return f"{100 * value:+z.2f}"

@@ -19,6 +19,7 @@ from rebat.api.remarks import OFFSET_S, of_findings
 from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.console.output import json_text, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar
+from rebat.core.arrays import Floats
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
@@ -41,7 +42,6 @@ from rebat.studies.calibration.design import (
 )
 from rebat.studies.calibration.distance import (
     N_PARTS,
-    Floats,
     Nearness,
     Quantiles,
     RecordedUse,

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from rebat.api.workloads import LoadedWorkload
+from rebat.core.arrays import Floats
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.units import US_PER_S
@@ -28,7 +29,6 @@ from rebat.runs.simulating import simulate_run, units
 from rebat.runs.staging import on_machine
 from rebat.runs.unit import RunSpec, Unit
 from rebat.studies.calibration.distance import (
-    Floats,
     Nearness,
     RecordedWaits,
     nearness,

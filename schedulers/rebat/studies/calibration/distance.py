@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.api.remarks import OFFSET_S
+from rebat.core.arrays import Floats, Ints
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.traits import USUAL, traits_of
@@ -24,8 +25,6 @@ from rebat.results.files.run_folder import read_source
 from rebat.results.files.tables import Rows
 from rebat.results.intervals import BySeed
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 

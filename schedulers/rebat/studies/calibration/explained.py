@@ -11,12 +11,13 @@ from zoneinfo import ZoneInfo
 import msgspec
 import numpy as np
 
+from rebat.core.arrays import Floats
 from rebat.core.jobs import Workload
 from rebat.core.traits import traits_of
 from rebat.figures.canvas import new_figure, svg_of
 from rebat.report.parts import Picture, Table
 from rebat.results.intervals import interval
-from rebat.studies.calibration.distance import N_PARTS, Floats, Unexplained
+from rebat.studies.calibration.distance import N_PARTS, Unexplained
 
 LEAST_SHARE = 0.05
 """A sentence names a part of the record only with at least this share of the distance."""
