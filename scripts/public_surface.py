@@ -37,7 +37,7 @@ INTERNAL = {
     "rebat.Goodput": ("case", "json", "record"),
     "rebat.Page": ("HEIGHT",),
     "rebat.Plot": ("html",),
-    "rebat.contract.Changes": ("failed_under", "leave", "rejuvenated_under", "withdraw"),
+    "rebat.contract.Changes": ("leave", "withdraw"),
     "rebat.contract.Machine": ("drained_for",),
     "rebat.contract.View": ("obstacle", "part"),
 }

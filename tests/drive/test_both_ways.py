@@ -119,7 +119,7 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "easy:placement=cluster"], "placement=cluster"),
         (["-p", "cluster:partitions=a:all:2+b:all:1"], "planning=fifo with partitions of several"),
         (["-p", "easy:order=random"], "a queue order in Python"),
-        (["-p", "r-shelf-b"], "planning=shelf"),
+        (["-p", "dbes"], "planning=flexible"),
         (["-p", "easy:detect=5s"], "stages of recovery"),
         (["-p", "easy:react=exclude"], "react=exclude"),
         (["-p", "easy:react=replacement,wait=hold"], "wait=hold"),

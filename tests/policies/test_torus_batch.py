@@ -14,14 +14,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from rebat.contract import Changes, News, Policy, Proposal, Start, View
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
-from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.models.batch import Batch, BatchAttempt, attempts, jobs_of, run_batch
 from rebat.models.failures.per_node_laws import Weibull
@@ -33,39 +32,14 @@ HOUR = 3600.0
 JOBS = 200
 
 
-class StartsOnceAllIsRepaired(Policy):
-    """A wrapper of a policy that starts no job while a node is down."""
-
-    def __init__(self, inner: Policy) -> None:
-        self._inner = inner
-
-    def react(self, view: View, news: News) -> Iterable[Proposal]:
-        return self._inner.react(view, news)
-
-    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        wait = bool(view.machine.down.any())
-        proposals = self._inner.plan(view, changes)
-        return [p for p in proposals if not (wait and isinstance(p, Start))]
+WAITS = """
+def waits_for_repairs(attempt, running, view):
+    return not view.machine.down.any()
+"""
+"""A limit that lets no job start while a node is down."""
 
 
-class Waiting(msgspec.Struct):
-    """A scheduler whose starts wait until all nodes are up."""
-
-    inner: Preset
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def session(self) -> SessionOptions:
-        return self.inner.session
-
-    def make(self) -> Policy:
-        return StartsOnceAllIsRepaired(self.inner.make())
-
-
-def on_the_engine(batch: Batch, scheduler: Preset | Waiting) -> list[tuple[int, int, list[int]]]:
+def on_the_engine(batch: Batch, scheduler: Preset) -> list[tuple[int, int, list[int]]]:
     """Return (start, end, nodes) of every attempt, sorted by start; no job reaches its walltime."""
     profiles = {str(i): job.duration_s for i, job in enumerate(jobs_of(batch))}
     jobs = [
@@ -86,10 +60,16 @@ def in_the_batch(found: Iterable[BatchAttempt]) -> list[tuple[int, int, list[int
     return [(a.start_us, a.end_us, a.nodes.tolist()) for a in found]
 
 
-def spec(batch: Batch, depth: str) -> Preset:
-    """Return the scheduler of the batch's policy with the failure law of the nodes."""
-    boxes = f",boxes={batch.which}" if batch.which else ""
-    found = preset(f"{batch.policy}:torus={batch.torus},depth={depth}{boxes}")
+def spec(batch: Batch, depth: str, folder: Path | None = None) -> Preset:
+    """Return the scheduler of the batch's policy with the failure law of the nodes.
+
+    With a folder for the file of the limit, no job starts while a node is down.
+    """
+    options = f",boxes={batch.which}" if batch.which else ""
+    if folder:
+        (folder / "waits.py").write_text(WAITS)
+        options += f",limits={folder / 'waits.py'}:waits_for_repairs"
+    found = preset(f"{batch.policy}:torus={batch.torus},depth={depth}{options}")
     return found.knowing(batch.law.nodes(batch.torus.n_nodes, batch.seed))
 
 
@@ -98,7 +78,9 @@ def spec(batch: Batch, depth: str) -> Preset:
     ("policy", "which"),
     [("slurm-linear", ""), ("faps", "16"), ("faps", "aligned"), ("faps", "all")],
 )
-def test_with_repairs_that_are_over_at_once(policy: str, which: str, depth: str) -> None:
+def test_with_repairs_that_are_over_at_once(
+    policy: str, which: str, depth: str, tmp_path: Path
+) -> None:
     """Jobs need more than half of the machine and can choose a box. Repairs last a microsecond."""
     law = Weibull(300 * HOUR, 3.0, downtime_s=1e-6)
     batch = Batch(Torus((6, 5)), 16, JOBS, 8 * HOUR, law, policy, which, 5)
@@ -107,11 +89,11 @@ def test_with_repairs_that_are_over_at_once(policy: str, which: str, depth: str)
     distinct = {tuple(attempt.nodes.tolist()) for attempt in found}
     if which == "all":
         assert len(distinct) > 5
-    assert on_the_engine(batch, Waiting(spec(batch, depth))) == in_the_batch(found)
+    assert on_the_engine(batch, spec(batch, depth, tmp_path)) == in_the_batch(found)
 
 
 @pytest.mark.parametrize("policy", ["slurm-linear", "faps"])
-def test_jobs_of_several_sizes_and_durations(policy: str) -> None:
+def test_jobs_of_several_sizes_and_durations(policy: str, tmp_path: Path) -> None:
     law = Weibull(300 * HOUR, 3.0, downtime_s=1e-6)
     which = "all" if policy == "faps" else ""
     batch = Batch(
@@ -119,7 +101,7 @@ def test_jobs_of_several_sizes_and_durations(policy: str) -> None:
         other_sizes=(18, 20), duration_sigma=0.7,
     )  # fmt: skip
     drawn = attempts(batch)
-    assert on_the_engine(batch, Waiting(spec(batch, "easy"))) == in_the_batch(drawn)
+    assert on_the_engine(batch, spec(batch, "easy", tmp_path)) == in_the_batch(drawn)
     jobs = jobs_of(batch)
     assert {job.size for job in jobs} == {16, 18, 20}
     assert jobs == jobs_of(msgspec.structs.replace(batch, policy="rps", which="all"))

@@ -27,6 +27,8 @@ from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
+from rebat.policies.placement.boxes import BoxChooser, Site
+from rebat.policies.placement.torus import boxed
 from rebat.policies.presets import preset
 from tests.support.flexible import flexible, malleable, moldable
 from tests.support.planning import by_list
@@ -301,13 +303,14 @@ class DrainsAgain(At):
             yield Drain(NodeSet.of([5]))
 
 
-def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> None:
+@pytest.mark.parametrize("placement", ["any", "named", boxed(BoxChooser(Site("6")))])
+def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once(placement) -> None:
     """Node 5 is drained from 2 on, except for an instant at 10, when job 1 moves there."""
     spare = NodeSet.of([5])
     there = [Undrain(spare), stop("1", Move(NodeSet.of([0, 5])))]
     script = DrainsAgain(_2=[Drain(spare)], _10=there, _40=[Undrain(spare)])
     workload = machine(6, (2, 20), (4, 10, 11), (6, 5, 40))
-    result = simulate_custom(workload, Custom(Scheduler(by_list(), [script])))
+    result = simulate_custom(workload, Custom(Scheduler(by_list(placement), [script])))
     check_run(result)
     starts = {r.attempt.id: r.start_us / 1e6 for r in result.ledger.attempts}
     assert starts == {"w0!1": 0, "w0!1#1": 10, "w0!2": 11, "w0!3": 40}

@@ -22,7 +22,7 @@ from rebat.cli.main import main
 from rebat.core.traits import Traits
 from rebat.core.units import US_PER_S, parse_duration, to_us
 from rebat.models.formula import COLUMNS, formula_of
-from rebat.policies.limits import Group, read_limits
+from rebat.policies.limits import read_limits, why_barred
 from rebat.policies.shares import Shares
 from rebat.records.queues import read_queues
 from rebat.records.slurm_rules import SlurmRules, read_rules
@@ -281,13 +281,8 @@ def ordered_pairs(name: str, value: Value, limits: str = "", busy_s: int = 0) ->
 
 def is_barred(name: str, job: Started, other: Started, limits: str, busy_s: int) -> bool:
     """Return whether a job could not start when another one started, because of a limit."""
-    return any(group.refuses(job.nodes) for group in groups_at(name, job, other, limits, busy_s))
-
-
-def groups_at(name: str, job: Started, other: Started, limits: str, busy_s: int) -> list[Group]:
-    """Return what the user and the account of a job used when another job started."""
     rows = read_limits(limits)
-    at_s, groups = other.start_s, []
+    at_s, reasons = other.start_s, []
     for kind in ("user", "account"):
         label = getattr(job, kind)
         if limit := rows.get((kind, label)):
@@ -297,8 +292,9 @@ def groups_at(name: str, job: Started, other: Started, limits: str, busy_s: int)
                 if getattr(row, kind) == label and row is not other
                 and row.start_s <= at_s <= row.end_s + busy_s
             ]  # fmt: skip
-            groups.append(Group(kind, label, limit, len(running), sum(running)))
-    return groups
+            used = len(running), sum(running)
+            reasons.append(why_barred(kind, label, limit, used, job.nodes))
+    return any(reasons)
 
 
 # ---- calibration

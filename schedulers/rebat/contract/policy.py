@@ -67,12 +67,8 @@ class Changes(msgspec.Struct):
     """Sets of nodes that are now held for a job (*holds*), represented as running attempts."""
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
-    failed_under: list[str] = []
-    """For each node that became unusable while an attempt or a hold held it: id of this holder."""
     rejuvenated_nodes: list[int] = []
     """Nodes that became usable again."""
-    rejuvenated_under: list[str] = []
-    """For each node that became usable again while an attempt held it: id of this attempt."""
     failures: int = 0
     """Number of failures and drains of nodes. It includes nodes that are usable again."""
     repairs: int = 0

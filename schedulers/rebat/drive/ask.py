@@ -379,26 +379,10 @@ class Session(AskState):
         self._transactions.send_kills()
 
     def _report_nodes(self, changes: Changes) -> None:
-        """Report to the policy the nodes whose state differs from the last report.
-
-        Attempts and holds that no plan has received yet are a special case, because their nodes
-        were usable when the attempt or hold began. If one of these nodes is down and the last
-        report already states this, only the attempt or hold is reported. If one of these nodes was
-        repaired, the attempt or hold is not reported.
-        """
-        unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
-        for node, usable, news in self.nodes.news():
-            if news:
+        """Report to the policy the nodes whose state differs from the last report."""
+        for node, usable, is_news in self.nodes.news():
+            if is_news:
                 (changes.rejuvenated_nodes if usable else changes.failed_nodes).append(node)
-            tag = self.nodes.tag(node)
-            held = self.jobs.holds.get(tag - 1)
-            holder = held.attempt.id if held else self.by_tag.get(tag)
-            if not holder:
-                continue
-            if usable and news and holder not in unplanned:
-                changes.rejuvenated_under.append(holder)
-            elif not usable and (news or holder in unplanned):
-                changes.failed_under.append(holder)
 
     def _decisions(self, now: int) -> list[d.Decision]:
         out, self.out = self.out, []

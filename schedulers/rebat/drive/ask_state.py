@@ -23,6 +23,7 @@ from rebat.drive.messages import Messages
 from rebat.drive.parts import whole_machine
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
+from rebat.policies.shares import Shares
 from rebat.rules.by_value import arrays_of
 from rebat.rules.room import instant_fits
 from rebat.state import rooms, tables
@@ -94,7 +95,7 @@ class AskState(Messages):
         )  # fmt: skip
         if self._uptime_us is not None and n_nodes:
             rooms.set_uptimes(self.state, self._uptime_us)
-        self.jobs, self.limits = Lifecycle(self), SiteLimits()
+        self.jobs, self.limits, self.shares = Lifecycle(self), SiteLimits(), Shares()
         self.windows, self.site = SiteWindows("", self.machine), self.machine
 
     def show(self, room: tables.Room) -> None:

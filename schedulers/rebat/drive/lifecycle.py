@@ -193,10 +193,6 @@ class Lifecycle:
         """Return the state of a job. If the job is unknown, raise KeyError."""
         return ENDED if job_id in self._ended else self._state[job_id]
 
-    def knows(self, job_id: str) -> bool:
-        """Return whether a job exists or existed."""
-        return job_id in self._state or job_id in self._ended
-
     def block(self, attempt: Attempt) -> None:
         """Add a submitted job that must not enter the queue yet."""
         self._go(attempt.job_id, BLOCKED)

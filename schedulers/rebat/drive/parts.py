@@ -225,8 +225,8 @@ def machine_of(
     for p, group in enumerate(groups):
         differs = differ(group)
         named = isinstance(point.placement, NamedOptions) and not is_fifo
-        asked = point.chooses_nodes or isinstance(point.planning, FlexibleOptions)
-        shared[p] = differs or (in_place and not (named or asked))
+        in_python = point.chooses_nodes or isinstance(point.planning, FlexibleOptions)
+        shared[p] = differs or (in_place and not (named or in_python))
         first = row_of[group[0].name]
         for i, partition in enumerate(group):
             row = rows[first + i]

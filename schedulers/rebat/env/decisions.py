@@ -159,8 +159,11 @@ class AgentQueue:
         self._limit, self._margin_us = context.limit_on, context.margin_us
         self._agent, self._n_candidates = agent, n_candidates
 
-    def __call__(self, view: View, p: int, queue: AskedQueue) -> Iterator[Proposal]:
-        """Yield the attempts to start now. Reject jobs larger than the machine."""
+    def __call__(self, view: View, p: int, queue: AskedQueue) -> list[Proposal]:
+        """Return the attempts to start now. Reject jobs larger than the machine."""
+        return [*self._decide(view, queue)]
+
+    def _decide(self, view: View, queue: AskedQueue) -> Iterator[Proposal]:
         for attempt in queue.entered:
             if reason := self._limit(view.n_nodes).exceeded(attempt.n_nodes):
                 yield Reject(attempt.id, reason)

@@ -21,11 +21,6 @@ from rebat.kernels.jit import kernel
 NEVER = FOREVER_US
 
 
-def steps_needed(rectangles: int) -> int:
-    """Return how many steps a profile with this number of jobs and reservations can have."""
-    return 2 * rectangles + 4
-
-
 @kernel
 def step_at(t: Any, n: int, time: int) -> int:
     """Return the index of the step that contains ``time``, or 0 if it is before the first step."""
@@ -80,14 +75,6 @@ def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
         f[k] += delta
     n = drop_if_flat(t, f, n, j)
     return drop_if_flat(t, f, n, i)
-
-
-@kernel
-def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
-    """Apply `change` to each row (start, end, delta) of ``changes``, and return the new ``n``."""
-    for i in range(changes.shape[0]):
-        n = change(t, f, n, changes[i, 0], changes[i, 1], changes[i, 2])
-    return n
 
 
 @kernel

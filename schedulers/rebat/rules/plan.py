@@ -230,12 +230,16 @@ def plan(
             lost = k = 0
             for i in range(n.n_changed):
                 node = room.changed[i]
-                if state.home[node] != p or not down[node] or room.reported[node]:
+                if state.home[node] != p or not down[node]:
                     continue
-                lost += 1
-                if by_node:
-                    k = pool.extend(nodes[first:], k, node, node)
-                elif owner[node] != codes.FREE:
+                if not room.reported[node]:
+                    lost += 1
+                    if by_node:
+                        k = pool.extend(nodes[first:], k, node, node)
+                elif owner[node] == codes.FREE or not is_new_hold(state, owner[node] - 1):
+                    continue
+                if owner[node] != codes.FREE and not by_node:
+                    # also if it came up for an instant, when a new hold took it
                     a = owner[node] - 1
                     if attempts[a].held_until < 0:
                         return codes.REFERENCE
