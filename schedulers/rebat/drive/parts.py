@@ -137,14 +137,6 @@ class LoopMachine(NamedTuple):
         roams = self.roaming and not is_named
         return {"partition": row, "part": int(self.rows["part"][row]), "roams": int(roams)}
 
-    def may_use(self, job: Any, q: int) -> bool:
-        """Return whether a job may run in a partition (see `rebat.kernels.cell_plan`)."""
-        own, row = self.rows[job["partition"]], self.rows[q]
-        stated_us = job["wall"] if job["wall"] < FOREVER_US else 0
-        is_allowed = job["size"] <= row["most"] and stated_us <= row["longest"]
-        also = job["roams"] and is_allowed and row["tier"] == own["tier"]
-        return bool(q == job["partition"] or also)
-
     def why_rejected(self, job: Any, walltime_us: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
         own, size = self.of_row(job["partition"]), int(job["size"])

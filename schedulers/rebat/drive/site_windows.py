@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from rebat.core.table import distinct
 from rebat.core.traits import Traits
+from rebat.core.units import FOREVER_US
 from rebat.drive.growing import larger
 from rebat.drive.parts import LoopMachine
-from rebat.kernels.cell_plan import AHEAD, CellTable, divide, hold
+from rebat.kernels.cell_plan import AHEAD, CellTable, blocks, divide, hold, requests
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Reservation, on_processors, read_reservations, why_never
+from rebat.policies.windows import Reservation, on_processors, read_reservations
 from rebat.rules.windows import note
 from rebat.state import tables
 
@@ -51,6 +52,7 @@ class SiteWindows:
             self._rows = on_processors(self._rows, machine.n_original, cores_per_node)
         self._n_stated = len(self._rows)
         self._owners: dict[tuple[bool, ...], int] = {}
+        self._cells: Any = None
 
     @property
     def max_wakes(self) -> int:
@@ -107,7 +109,7 @@ class SiteWindows:
         def column(name: str) -> Ints:
             return np.array([getattr(row, name) for row in rows], dtype=np.int64)
 
-        cells = CellTable(
+        self._cells = cells = CellTable(
             shared=shared,
             group=group,
             counted_with=machine.rows["counted_with"].astype(np.int64),
@@ -194,24 +196,11 @@ class SiteWindows:
 
     def why_never(self, job: Any, wall_us: int, queued_us: int) -> str:
         """Return why a job fits between no two windows of reservations."""
-        asks, admits = (kind[job["who"]] for kind in self._kinds().values())
-        wall_us = planned_us(wall_us)
-        fits = [self._fits_in(row, job, wall_us, queued_us) for row in self._rows]
-        opened = asks if (asks & fits).any() else admits
-        names = [
-            row.name
-            for row, is_open in zip(self._rows, opened, strict=True)
-            if row.blocks(wall_us) and not is_open
-        ]
-        return why_never(names)
-
-    def _fits_in(self, row: Reservation, job: Any, wall_us: int, queued_us: int) -> bool:
-        """Return whether a job that requests a reservation can run in one of its windows."""
-        machine = self._machine
-        places = [q for q in range(len(machine.rows)) if machine.may_use(job, q)]
-        inside = (machine.members[places] & machine.mask(row.nodes)).sum(axis=1)
-        if inside.max() < job["size"]:
-            return False
-        if row.every_us:
-            return wall_us <= row.length_us
-        return row.begin_us + row.length_us > queued_us
+        of_job = {name: [job[name]] for name in ("who", "partition", "roams")}
+        stated_us = job["wall"] if job["wall"] < FOREVER_US else 0
+        cells = self._cells._replace(
+            **of_job, **self._kinds(), wall=[planned_us(wall_us)], stated=[stated_us]
+        )
+        requested = requests(cells, 0, job["size"], queued_us)
+        names = [row.name for r, row in enumerate(self._rows) if blocks(cells, 0, r, requested)]
+        return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
