@@ -60,7 +60,7 @@ from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
-from rebat.models.failures.law import DrawnEvents, GroupedEvents, NodeChanges
+from rebat.models.failures.law import DrawnEvents, NodeChanges
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
@@ -119,7 +119,7 @@ class Events:
 
     def _begin(self) -> None:
         """Begin to read the events."""
-        blocks = self.all.blocks() if isinstance(self.all, DrawnEvents | GroupedEvents) else None
+        blocks = self.all.blocks() if isinstance(self.all, DrawnEvents) else None
         self._rest: Iterator[Any] = iter(self.all) if blocks is None else blocks
         self._complete = self._others = False
         self._error: Exception | None = None
@@ -237,8 +237,7 @@ _DRAWN: Shared[Events] = Shared(16)
 
 def events_of(events: Iterable[ExternalEvent]) -> Events:
     """Return events for the loop. Failures that are drawn are shared with other runs."""
-    drawn = events.node_events if isinstance(events, GroupedEvents) else events
-    if isinstance(drawn, DrawnEvents) and not reads_files(drawn.law):
+    if isinstance(events, DrawnEvents) and not reads_files(events.law):
         return _DRAWN.get(cast(Hashable, events), lambda: Events(events))
     return Events(events)
 
