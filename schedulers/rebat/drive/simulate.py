@@ -341,7 +341,9 @@ def simulate(
             room = with_plans(room, 0)
             plan = with_spaces(room, plan, 0)
         else:
-            room = with_rows(room, n.n_arriving, n.n_events, n.n_changing)
+            i, j = (int(np.searchsorted(at, n.now, "right")) for at in (table["submit"], lines[0]))
+            n_changed = int(lines[3][j] - lines[3][n.next_line])
+            room = with_rows(room, i - n.next_job, j - n.next_line, n_changed)
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
@@ -676,7 +678,7 @@ def outcome_of(
     """Return the records of a run of the embedded driver."""
     rows, n = Rows(source, room), room.state.n
     ledger = ledger_of(source, rows, room)
-    ledger.node_events = events.happened(None if events.are_file else n.n_lines)
+    ledger.node_events = events.happened(None if events.are_file else n.next_line)
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
     records = in_order_of_kills(room)
