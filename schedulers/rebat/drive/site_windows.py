@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from rebat.core.table import distinct
 from rebat.core.traits import Traits
-from rebat.core.units import FOREVER_US
 from rebat.drive.growing import larger
 from rebat.drive.parts import LoopMachine
 from rebat.kernels.cell_plan import AHEAD, CellTable, blocks, divide, hold, requests
@@ -23,8 +22,7 @@ from rebat.state import tables
 Ints = npt.NDArray[np.int64]
 
 PER_ATTEMPT = (
-    "wall", "stated", "who", "partition", "roams", "place", "reserved", "until", "nodes_at",
-    "n_nodes_at",
+    "wall", "who", "partition", "places", "place", "reserved", "until", "nodes_at", "n_nodes_at",
 )  # fmt: skip
 """The arrays with a row for each attempt."""
 
@@ -67,12 +65,19 @@ class SiteWindows:
         return self._owners.setdefault((*asks, *admits), len(self._owners))
 
     def _kinds(self) -> dict[str, Any]:
-        """Return the kinds of owners. No job owns a reservation that was announced."""
+        """Return the kinds of owners, and the sets of partitions in which jobs may run.
+
+        No job owns a reservation that was announced.
+        """
         n = self._n_stated
         kinds = np.zeros((2, len(self._owners) + 1, len(self._rows)), dtype=np.bool_)
         for who, owner in enumerate(self._owners):
             kinds[0, who, :n], kinds[1, who, :n] = owner[:n], owner[n:]
-        return {"asks": kinds[0], "admits": kinds[1]}
+        places = self._machine.places or [((0,), 1)]
+        open_ = np.zeros((len(places), len(self._machine.rows)), dtype=np.bool_)
+        for row, (numbers, n_open) in zip(open_, places, strict=True):
+            row[[*numbers[:n_open]]] = True
+        return {"asks": kinds[0], "admits": kinds[1], "open": open_}
 
     def announce(
         self, cells: CellTable | None, rows: Sequence[Reservation], room: tables.Room
@@ -132,14 +137,10 @@ class SiteWindows:
             closed=np.zeros((n_parts, len(rows), n_cells), dtype=np.bool_),
             n_nodes=ints(n_parts, n_cells),
             nodes_before=ints(n_cells, n_nodes + 1),
-            tier=machine.rows["tier"].astype(np.int64),
-            most=machine.rows["most"].astype(np.int64),
-            longest=machine.rows["longest"].astype(np.int64),
             wall=ints(0),
-            stated=ints(0),
             who=ints(0),
             partition=ints(0),
-            roams=ints(0),
+            places=ints(0),
             reserved=ints(0, n_cells),
             holders=ints(n_parts, 0),
             n_holders=ints(n_parts),
@@ -177,7 +178,8 @@ class SiteWindows:
         if cells is None:
             return None
         new: dict[str, Any] = {}
-        if len(self._owners) >= len(cells.asks):
+        n_places = len(self._machine.places)
+        if len(self._owners) >= len(cells.asks) or n_places > len(cells.open):
             new |= self._kinds()
         n_attempts, n_queued = len(room.state.attempts), room.queue.shape[1]
         if n_attempts > len(cells.wall):
@@ -196,11 +198,8 @@ class SiteWindows:
 
     def why_never(self, job: Any, wall_us: int, queued_us: int) -> str:
         """Return why a job fits between no two windows of reservations."""
-        of_job = {name: [job[name]] for name in ("who", "partition", "roams")}
-        stated_us = job["wall"] if job["wall"] < FOREVER_US else 0
-        cells = self._cells._replace(
-            **of_job, **self._kinds(), wall=[planned_us(wall_us)], stated=[stated_us]
-        )
+        of_job = {"who": [job["who"]], "places": [job["places"]], "wall": [planned_us(wall_us)]}
+        cells = self._cells._replace(**of_job, **self._kinds())
         requested = requests(cells, 0, job["size"], queued_us)
         names = [row.name for r, row in enumerate(self._rows) if blocks(cells, 0, r, requested)]
         return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
