@@ -144,7 +144,7 @@ class LoopMachine(NamedTuple):
             return self.limit.exceeded(size) or ""
         places, _ = [*self.places][job["places"]]
         rows = [row for row in self.partitions if self.row_of[row.name] in places]
-        largest = max(rows, key=lambda row: self.rows[self.row_of[row.name]]["most"])
+        largest = max(rows, key=lambda row: row.max_nodes)
         return largest.refuses(size, 0) or own.refuses(size, walltime_us)
 
     def restore(self, room: tables.Room) -> tables.Room:
@@ -225,12 +225,12 @@ def machine_of(
             row["part"], row["order"] = p, order_code(order)
             if row["order"] == codes.BY_VALUE:
                 row["formula"] = point.formulas.index(formula_of(order))
-            row["most"] = min(partition.max_nodes or partition.nodes.size, partition.nodes.size)
-            row["longest"], row["weight"] = partition.max_time_us or FOREVER_US, partition.weight
+            row["most"], row["longest"] = partition.max_nodes, partition.max_time_us or FOREVER_US
             row["counted_with"] = first + i if differs else first
             row["rank"] = places_in_queue(group)[i] if differs else 0
             row["n_nodes"] = partition.nodes.size if is_fifo else sets[p].size
-            row["tier"], row["backwards"] = partition.tier, partition.backwards
+            for name in ("tier", "backwards", "weight"):
+                row[name] = getattr(partition, name)
     if in_place:
         table["first_node"], table["end_node"] = 0, n_nodes
         original = np.arange(n_nodes)
