@@ -129,7 +129,8 @@ def test_the_job_that_has_run_for_the_shortest_time_may_be_the_victim(
         attempt = Attempt(name, name, serial, serial, 0, size, 100, submit_us, submit_us, 0)
         running = Running(attempt, start_us, NodeSet.of(range(size)))
         release = original_release(attempt)
-        candidates.append(Candidate(running, release, 0, TIES[tie](running, release), 0))
+        of_tie = TIES[tie](running, release)
+        candidates.append(Candidate(size, start_us, submit_us, 0, 0, running, release, of_tie))
     assert min(candidates, key=VICTIMS["fewest-nodes"]).running.attempt.id == victim
 
 

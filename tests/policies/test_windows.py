@@ -19,7 +19,7 @@ from rebat.kernels import cell_plan
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.operations import ANNOUNCE, read_operations, with_announcements
 from rebat.policies.presets import preset
-from rebat.policies.windows import Reservation, read_reservations
+from rebat.policies.windows import read_reservations
 from rebat.rules.by_value import arrays_of
 from rebat.rules.windows import note
 from rebat.runs.single import simulate
@@ -319,15 +319,6 @@ def test_requests_of_a_reservation_start_inside_under_failures(first: int) -> No
             assert to_us(begin) <= record.start_us, (seed, record.attempt.id)
             assert not {*record.nodes} - {*nodes}, (seed, record.attempt.id)
     assert n_checked
-
-
-@pytest.mark.parametrize(
-    ("every", "duration", "blocks"),
-    [(0, 1, False), (0, 10**9, False), (20, 9, False), (20, 10, False), (20, 11, True)],
-)
-def test_a_repeated_reservation_blocks_jobs_longer_than_the_gap(every, duration, blocks) -> None:
-    row = Reservation("r", NodeSet.parse("0"), 0, 10, every)
-    assert row.blocks(duration) == blocks
 
 
 @pytest.mark.parametrize(

@@ -109,10 +109,10 @@ class AskState(Messages):
             return
         row, wall_us = self.state.jobs[j], self.state.jobs[j].wall
         try:
-            partition = self.site.partition_named(traits, row.size, wall_us)
+            columns = self.site.columns_of(traits, row.size, wall_us, adapts=True)
         except InputError as error:
             raise error.at(f"job {self.submitted[j]}") from None
-        for name, value in self.site.columns_of(partition, traits).items():
+        for name, value in columns.items():
             setattr(row, name, value)
 
     def refuse(self, refusal: Refusal) -> None:

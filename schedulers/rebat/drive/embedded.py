@@ -106,10 +106,9 @@ def run(
         n_changed = line_first[n.next_line + n_events] - line_first[n.next_line]
         if missing and not n.is_deciding:
             return codes.MORE_EVENTS
-        if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
-            n.n_arriving, n.n_events, n.n_changing = n_arriving, n_events, n_changed
-            return codes.LARGER_ROOM
         n.now = now
+        if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
+            return codes.LARGER_ROOM
         # ---- everything that happens at this time
         while n.n_calls and calls[0].at == now:
             n.n_calls = pop(calls, n.n_calls)
@@ -205,5 +204,4 @@ def run(
             keep_spares(state, room, now)
     if until >= 0 and n.next_line == n_lines and parameters.drawn:
         return codes.MORE_EVENTS
-    n.n_lines = n.next_line
     return codes.DONE

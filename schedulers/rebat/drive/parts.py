@@ -57,6 +57,9 @@ class LoopMachine(NamedTuple):
         The nodes of each partition.
     shared : bool array
         Whether the partitions of each row of ``table`` need a plan of cells (see `differ`).
+    places : dict
+        The number of each list of rows of ``rows`` in which jobs may run, and of how many at its
+        beginning. If all of them exclude a job, only the first counts until it is rejected.
     partitions : tuple of Partition
         Empty if the machine has no partitions. Then its nodes have the same numbers in the loop.
     row_of : dict
@@ -64,7 +67,7 @@ class LoopMachine(NamedTuple):
     original : int64 array, shape (n_nodes,)
         The number of each node outside the loop, or -1 if the node does not exist.
     roaming : bool
-        Whether jobs that name no partition may run in all partitions of their tier.
+        Whether jobs may run in all partitions that are open to them. Otherwise, it is the first.
     limit : SizeLimit
         Maximum size of jobs, if the machine has no partitions.
     """
@@ -75,6 +78,7 @@ class LoopMachine(NamedTuple):
     home: npt.NDArray[np.int32]
     members: npt.NDArray[np.bool_]
     shared: npt.NDArray[np.bool_]
+    places: dict[tuple[tuple[int, ...], int], int]
     partitions: tuple[Partition, ...] = ()
     row_of: Mapping[str, int] = {}
     original: Ints = np.zeros(0, dtype=np.int64)
@@ -111,8 +115,12 @@ class LoopMachine(NamedTuple):
         nodes = NodeSet(intervals)
         return NodeSet.of_sorted(self.original[nodes.ids]) if self.partitions else nodes
 
-    def partition_for(self, traits: Traits, size: int, walltime_us: int | None) -> Partition:
-        """Return the partition in which a job runs.
+    def columns_of(
+        self, traits: Traits, size: int, walltime_us: int | None, adapts: bool = False
+    ) -> dict[str, int]:
+        """Return the columns of a job that state in which partitions it runs.
+
+        ``adapts`` is whether partitions may change the walltime in plans.
 
         Raises
         ------
@@ -121,38 +129,23 @@ class LoopMachine(NamedTuple):
         Uncovered
             If plans use another walltime than the job's.
         """
-        partition = self.partition_named(traits, size, walltime_us)
-        endless = walltime_us is None or walltime_us >= FOREVER_US
-        if endless and (partition.default_time_us or partition.max_time_us):
+        rows = open_to(self.partitions, traits, size, walltime_us)
+        wall_us = walltime_us if walltime_us is not None and walltime_us < FOREVER_US else 0
+        if not (wall_us or adapts) and (rows[0].default_time_us or rows[0].max_time_us):
             raise Uncovered("jobs without walltimes in partitions with times")
-        return partition
-
-    def partition_named(self, traits: Traits, size: int, walltime_us: int | None) -> Partition:
-        """Return the partition in which a job runs. It may change the walltime in plans."""
-        return open_to(self.partitions, traits, size, walltime_us)[0]
-
-    def columns_of(self, partition: Partition, traits: Traits) -> dict[str, int]:
-        """Return the columns of a job that state in which partitions it runs."""
-        row = self.row_of[partition.name]
-        is_named = partition.name == (traits.partition or traits.queue)
-        roams = self.roaming and not is_named
-        return {"partition": row, "part": int(self.rows["part"][row]), "roams": int(roams)}
-
-    def may_use(self, job: Any, q: int) -> bool:
-        """Return whether a job may run in a partition (see `rebat.kernels.cell_plan`)."""
-        own, row = self.rows[job["partition"]], self.rows[q]
-        stated_us = job["wall"] if job["wall"] < FOREVER_US else 0
-        is_allowed = job["size"] <= row["most"] and stated_us <= row["longest"]
-        also = job["roams"] and is_allowed and row["tier"] == own["tier"]
-        return bool(q == job["partition"] or also)
+        places = tuple(self.row_of[row.name] for row in (rows if self.roaming else rows[:1]))
+        n_open = 1 if rows[0].refuses(size, wall_us) else len(places)
+        number, own = self.places.setdefault((places, n_open), len(self.places)), places[0]
+        return {"partition": own, "part": int(self.rows["part"][own]), "places": number}
 
     def why_rejected(self, job: Any, walltime_us: int) -> str:
         """Return why a job can never start, although it has a walltime if it needs one."""
         own, size = self.of_row(job["partition"]), int(job["size"])
         if own is None:
             return self.limit.exceeded(size) or ""
-        rows = [row for row in self.partitions if row.tier == own.tier] if job["roams"] else [own]
-        largest = max(rows, key=lambda row: self.rows[self.row_of[row.name]]["most"])
+        places, _ = [*self.places][job["places"]]
+        rows = [row for row in self.partitions if self.row_of[row.name] in places]
+        largest = max(rows, key=lambda row: row.max_nodes)
         return largest.refuses(size, 0) or own.refuses(size, walltime_us)
 
     def restore(self, room: tables.Room) -> tables.Room:
@@ -192,7 +185,7 @@ def whole_machine(n_nodes: int, n_spares: int = 0) -> LoopMachine:
     table, rows = rooms.parts_for([n_nodes]), rooms.one_partition(n_nodes, limit.most)
     members, shared = np.ones((1, n_nodes), dtype=np.bool_), np.zeros(1, dtype=np.bool_)
     home = np.zeros(n_nodes, dtype=np.int32)
-    return LoopMachine(n_nodes, table, rows, home, members, shared, limit=limit)
+    return LoopMachine(n_nodes, table, rows, home, members, shared, {}, limit=limit)
 
 
 def machine_of(
@@ -234,12 +227,12 @@ def machine_of(
             row["part"], row["order"] = p, order_code(order)
             if row["order"] == codes.BY_VALUE:
                 row["formula"] = point.formulas.index(formula_of(order))
-            row["most"] = min(partition.max_nodes or partition.nodes.size, partition.nodes.size)
-            row["longest"], row["weight"] = partition.max_time_us or FOREVER_US, partition.weight
+            row["most"], row["longest"] = partition.max_nodes, partition.max_time_us or FOREVER_US
             row["counted_with"] = first + i if differs else first
             row["rank"] = places_in_queue(group)[i] if differs else 0
             row["n_nodes"] = partition.nodes.size if is_fifo else sets[p].size
-            row["tier"], row["backwards"] = partition.tier, partition.backwards
+            for name in ("tier", "backwards", "weight"):
+                row[name] = getattr(partition, name)
     if in_place:
         table["first_node"], table["end_node"] = 0, n_nodes
         original = np.arange(n_nodes)
@@ -254,7 +247,7 @@ def machine_of(
     for partition in partitions:
         members[row_of[partition.name]] = mask_of(partition.nodes, original)
     return LoopMachine(
-        len(original), table, rows, home, members, shared, partitions, row_of, original, is_fifo
+        len(original), table, rows, home, members, shared, {}, partitions, row_of, original, is_fifo
     )
 
 
@@ -278,12 +271,11 @@ def columns_of_jobs(machine: LoopMachine, workload: Workload) -> dict[str, Ints]
     """Return in which partitions each job runs, as columns in the order of the workload."""
     jobs = Jobs.of(workload.jobs)
     rows, codes = distinct(jobs.extra_codes, jobs.n_nodes, jobs.walltime_us)
-    of_kinds = []
-    for job in map(jobs.at, rows.tolist()):
-        traits = traits_of(job.extra)
-        partition = machine.partition_for(traits, job.n_nodes, job.walltime_us)
-        of_kinds.append(machine.columns_of(partition, traits))
+    of_kinds = [
+        machine.columns_of(traits_of(job.extra), job.n_nodes, job.walltime_us)
+        for job in map(jobs.at, rows.tolist())
+    ]
     return {
         name: np.array([row[name] for row in of_kinds], dtype=np.int64)[codes]
-        for name in ("partition", "part", "roams")
+        for name in ("partition", "part", "places")
     }

@@ -62,7 +62,7 @@ from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
-from rebat.models.failures.law import DrawnEvents, GroupedEvents, NodeChanges
+from rebat.models.failures.law import DrawnEvents, NodeChanges
 from rebat.models.failures.laws import reads_files
 from rebat.models.remaining import period_as_forwarded_s
 from rebat.models.silent_errors import errors_left
@@ -126,7 +126,7 @@ class Events:
 
     def _begin(self) -> None:
         """Begin to read the events."""
-        blocks = self.all.blocks() if isinstance(self.all, DrawnEvents | GroupedEvents) else None
+        blocks = self.all.blocks() if isinstance(self.all, DrawnEvents) else None
         self._rest: Iterator[Any] = iter(self.all) if blocks is None else blocks
         self._complete = self._others = False
         self._error: Exception | None = None
@@ -244,8 +244,7 @@ _DRAWN: Shared[Events] = Shared(16)
 
 def events_of(events: Iterable[ExternalEvent]) -> Events:
     """Return events for the loop. Failures that are drawn are shared with other runs."""
-    drawn = events.node_events if isinstance(events, GroupedEvents) else events
-    if isinstance(drawn, DrawnEvents) and not reads_files(drawn.law):
+    if isinstance(events, DrawnEvents) and not reads_files(events.law):
         return _DRAWN.get(cast(Hashable, events), lambda: Events(events))
     return Events(events)
 
@@ -362,7 +361,9 @@ def simulate(
             room = with_plans(room, 0)
             plan = with_spaces(room, plan, 0)
         else:
-            room = with_rows(room, n.n_arriving, n.n_events, n.n_changing)
+            i, j = (int(np.searchsorted(at, n.now, "right")) for at in (table["submit"], lines[0]))
+            n_changed = int(lines[3][j] - lines[3][n.next_line])
+            room = with_rows(room, i - n.next_job, j - n.next_line, n_changed)
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
@@ -719,7 +720,7 @@ def outcome_of(
     """Return the records of a run of the embedded driver."""
     rows, n = Rows(source, room), room.state.n
     ledger = ledger_of(source, rows, room)
-    ledger.node_events = events.happened(None if events.are_file else n.n_lines)
+    ledger.node_events = events.happened(None if events.are_file else n.next_line)
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
     records = in_order_of_kills(room)

@@ -13,17 +13,16 @@ from rebat.core.table import distinct
 from rebat.core.traits import Traits
 from rebat.drive.growing import larger
 from rebat.drive.parts import LoopMachine
-from rebat.kernels.cell_plan import AHEAD, CellTable, divide, hold
+from rebat.kernels.cell_plan import AHEAD, CellTable, blocks, divide, hold, requests
 from rebat.policies.queue_order import planned_us
-from rebat.policies.windows import Reservation, on_processors, read_reservations, why_never
+from rebat.policies.windows import Reservation, on_processors, read_reservations
 from rebat.rules.windows import note
 from rebat.state import tables
 
 Ints = npt.NDArray[np.int64]
 
 PER_ATTEMPT = (
-    "wall", "stated", "who", "partition", "roams", "place", "reserved", "until", "nodes_at",
-    "n_nodes_at",
+    "wall", "who", "partition", "places", "place", "reserved", "until", "nodes_at", "n_nodes_at",
 )  # fmt: skip
 """The arrays with a row for each attempt."""
 
@@ -51,6 +50,7 @@ class SiteWindows:
             self._rows = on_processors(self._rows, machine.n_original, cores_per_node)
         self._n_stated = len(self._rows)
         self._owners: dict[tuple[bool, ...], int] = {}
+        self._cells: Any = None
 
     @property
     def max_wakes(self) -> int:
@@ -65,12 +65,19 @@ class SiteWindows:
         return self._owners.setdefault((*asks, *admits), len(self._owners))
 
     def _kinds(self) -> dict[str, Any]:
-        """Return the kinds of owners. No job owns a reservation that was announced."""
+        """Return the kinds of owners, and the sets of partitions in which jobs may run.
+
+        No job owns a reservation that was announced.
+        """
         n = self._n_stated
         kinds = np.zeros((2, len(self._owners) + 1, len(self._rows)), dtype=np.bool_)
         for who, owner in enumerate(self._owners):
             kinds[0, who, :n], kinds[1, who, :n] = owner[:n], owner[n:]
-        return {"asks": kinds[0], "admits": kinds[1]}
+        places = self._machine.places or [((0,), 1)]
+        open_ = np.zeros((len(places), len(self._machine.rows)), dtype=np.bool_)
+        for row, (numbers, n_open) in zip(open_, places, strict=True):
+            row[[*numbers[:n_open]]] = True
+        return {"asks": kinds[0], "admits": kinds[1], "open": open_}
 
     def announce(
         self, cells: CellTable | None, rows: Sequence[Reservation], room: tables.Room
@@ -107,7 +114,7 @@ class SiteWindows:
         def column(name: str) -> Ints:
             return np.array([getattr(row, name) for row in rows], dtype=np.int64)
 
-        cells = CellTable(
+        self._cells = cells = CellTable(
             shared=shared,
             group=group,
             counted_with=machine.rows["counted_with"].astype(np.int64),
@@ -130,14 +137,10 @@ class SiteWindows:
             closed=np.zeros((n_parts, len(rows), n_cells), dtype=np.bool_),
             n_nodes=ints(n_parts, n_cells),
             nodes_before=ints(n_cells, n_nodes + 1),
-            tier=machine.rows["tier"].astype(np.int64),
-            most=machine.rows["most"].astype(np.int64),
-            longest=machine.rows["longest"].astype(np.int64),
             wall=ints(0),
-            stated=ints(0),
             who=ints(0),
             partition=ints(0),
-            roams=ints(0),
+            places=ints(0),
             reserved=ints(0, n_cells),
             holders=ints(n_parts, 0),
             n_holders=ints(n_parts),
@@ -175,7 +178,8 @@ class SiteWindows:
         if cells is None:
             return None
         new: dict[str, Any] = {}
-        if len(self._owners) >= len(cells.asks):
+        n_places = len(self._machine.places)
+        if len(self._owners) >= len(cells.asks) or n_places > len(cells.open):
             new |= self._kinds()
         n_attempts, n_queued = len(room.state.attempts), room.queue.shape[1]
         if n_attempts > len(cells.wall):
@@ -194,24 +198,8 @@ class SiteWindows:
 
     def why_never(self, job: Any, wall_us: int, queued_us: int) -> str:
         """Return why a job fits between no two windows of reservations."""
-        asks, admits = (kind[job["who"]] for kind in self._kinds().values())
-        wall_us = planned_us(wall_us)
-        fits = [self._fits_in(row, job, wall_us, queued_us) for row in self._rows]
-        opened = asks if (asks & fits).any() else admits
-        names = [
-            row.name
-            for row, is_open in zip(self._rows, opened, strict=True)
-            if row.blocks(wall_us) and not is_open
-        ]
-        return why_never(names)
-
-    def _fits_in(self, row: Reservation, job: Any, wall_us: int, queued_us: int) -> bool:
-        """Return whether a job that requests a reservation can run in one of its windows."""
-        machine = self._machine
-        places = [q for q in range(len(machine.rows)) if machine.may_use(job, q)]
-        inside = (machine.members[places] & machine.mask(row.nodes)).sum(axis=1)
-        if inside.max() < job["size"]:
-            return False
-        if row.every_us:
-            return wall_us <= row.length_us
-        return row.begin_us + row.length_us > queued_us
+        of_job = {"who": [job["who"]], "places": [job["places"]], "wall": [planned_us(wall_us)]}
+        cells = self._cells._replace(**of_job, **self._kinds())
+        requested = requests(cells, 0, job["size"], queued_us)
+        names = [row.name for r, row in enumerate(self._rows) if blocks(cells, 0, r, requested)]
+        return f"its walltime fits between no two windows of reservation {' or '.join(names)}"

@@ -236,17 +236,16 @@ class Wire(Messages):
             traits = traits_of(event.job)
             if traits.eternal:
                 raise InputError("is eternal", expected="a job with an end")
-            partition = None
+            columns = {}
             if machine.partitions:
-                partition = machine.partition_for(traits, job.n_nodes, job.walltime_us)
+                columns = machine.columns_of(traits, job.n_nodes, job.walltime_us)
         except InputError as problem:
             raise problem.at(f"job {event.job_id}") from None
         row, j = self._add_job(event, job, traits), len(self.submitted) - 1
         self.cells = self.windows.extend(self.cells, self.room)  # its owner may be new
         row.profile = profile
-        if partition:
-            for name, value in machine.columns_of(partition, traits).items():
-                setattr(row, name, value)
+        for column, value in columns.items():
+            setattr(row, column, value)
         row.once = not (self.registering and content) or self.is_deleted(content)
         if self.by_text:
             self._rank(j, event.job_id)

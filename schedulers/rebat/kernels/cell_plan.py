@@ -59,11 +59,10 @@ class CellTable(NamedTuple):
         reservation (bool, p, r, c).
     n_nodes, nodes_before : arrays, shapes (p, c) and (c, n + 1)
         The number of nodes of each cell, in total and before each node.
-    tier, most, longest : arrays, shape (q,)
-        The tier of each partition, and the maximum size and walltime of a job.
-    wall, stated, who, partition, roams : arrays, shape (k,)
-        Walltime of each attempt, walltime that its user stated (0: none), kind of owner, partition,
-        and whether it may also run in other partitions of this tier.
+    open : bool array, shape (v, q)
+        The partitions in which the jobs with each value of ``places`` may run.
+    wall, who, partition, places : arrays, shape (k,)
+        Walltime of each attempt, kind of owner, partition, and row of ``open``.
     reserved : array, shape (k, c)
         The nodes of each cell that an attempt will use, or holds.
     holders, n_holders : arrays, shapes (p, k) and (p,)
@@ -103,14 +102,11 @@ class CellTable(NamedTuple):
     closed: Any
     n_nodes: Any
     nodes_before: Any
-    tier: Any
-    most: Any
-    longest: Any
+    open: Any
     wall: Any
-    stated: Any
     who: Any
     partition: Any
-    roams: Any
+    places: Any
     reserved: Any
     holders: Any
     n_holders: Any
@@ -160,21 +156,11 @@ def release_windows(cells: Any, p: int) -> bool:
 
 
 @inner
-def may_use(cells: Any, q: int, a: int, size: int) -> bool:
-    """Return whether an attempt may run in a partition."""
-    own = cells.partition[a]
-    if q == own or not cells.roams[a]:
-        return bool(q == own)
-    is_allowed = size <= cells.most[q] and cells.stated[a] <= cells.longest[q]
-    return bool(is_allowed and cells.tier[q] == cells.tier[own])
-
-
-@inner
 def fits_in(cells: Any, a: int, r: int, size: int, now: int) -> bool:
     """Return whether a job that requests a reservation can run in one of its windows."""
     most = 0
     for q in range(cells.group.shape[0]):
-        if may_use(cells, q, a, size):
+        if cells.open[cells.places[a], q]:
             most = max(most, cells.n_inside[q, r])
     if most < size:
         return False
@@ -210,7 +196,7 @@ def never_fits(cells: Any, a: int, size: int, now: int) -> bool:
     if not any_blocks:
         return False
     for q in range(cells.group.shape[0]):
-        if not may_use(cells, q, a, size):
+        if not cells.open[cells.places[a], q]:
             continue
         if cells.n_members[q] < size:
             return False
@@ -744,27 +730,27 @@ def choose(
 
 
 @loop
-def is_open(cells: Any, blocked_by: Any, q: int, a: int, size: int) -> bool:
+def is_open(cells: Any, blocked_by: Any, q: int, a: int) -> bool:
     """Return whether an attempt may run in a partition that no earlier attempt blocks."""
-    return blocked_by[q] == 0 and may_use(cells, q, a, size)
+    return bool(blocked_by[q] == 0 and cells.open[cells.places[a], q])
 
 
 @loop
-def next_open(cells: Any, blocked_by: Any, size: Any, at: int, n: int) -> int:
+def next_open(cells: Any, blocked_by: Any, at: int, n: int) -> int:
     """Return the first position from ``at`` of an attempt with an open partition, or ``n``."""
     while at < n:
         for q in range(blocked_by.shape[0]):
-            if is_open(cells, blocked_by, q, cells.queued[at], size[at]):
+            if is_open(cells, blocked_by, q, cells.queued[at]):
                 return at
         at += 1
     return n
 
 
 @loop
-def block(cells: Any, blocked_by: Any, a: int, size: int) -> None:
+def block(cells: Any, blocked_by: Any, a: int) -> None:
     """Let an attempt block all partitions in which it may run."""
     for q in range(blocked_by.shape[0]):
-        if is_open(cells, blocked_by, q, a, size):
+        if is_open(cells, blocked_by, q, a):
             blocked_by[q] = a + 1
 
 

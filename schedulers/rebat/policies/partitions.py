@@ -60,8 +60,7 @@ class Partition(msgspec.Struct, frozen=True):
     order : str
         Queue order, or an empty text for that of the scheduler.
     max_nodes : int
-        Maximum number of nodes of a job, or of its cores if nodes have several cores. 0: all nodes
-        of the partition.
+        Maximum number of nodes of a job, or of its cores if nodes have several cores.
     max_time_us, default_time_us : int
         Maximum walltime of a job, and planned time of a job without a walltime, in microseconds. 0:
         there is none.
@@ -69,10 +68,10 @@ class Partition(msgspec.Struct, frozen=True):
 
     name: str
     nodes: NodeSet
+    max_nodes: int
     tier: int = 1
     backwards: bool = False
     order: str = ""
-    max_nodes: int = 0
     max_time_us: int = 0
     default_time_us: int = 0
     weight: int = 1
@@ -86,9 +85,8 @@ class Partition(msgspec.Struct, frozen=True):
 
     def refuses(self, n_nodes: int, walltime_us: int) -> str:
         """Return why the limits of the partition exclude a job, or an empty text."""
-        most = min(self.max_nodes or self.nodes.size, self.nodes.size)
-        if n_nodes > most:
-            needs = counted(n_nodes, "node")
+        if n_nodes > self.max_nodes:
+            needs, most = counted(n_nodes, "node"), self.max_nodes
             return f"requires {needs}, but the maximum of partition {self.name} is {most}"
         if self.max_time_us and walltime_us > self.max_time_us:
             limit = format_duration(to_s(self.max_time_us))
@@ -200,15 +198,12 @@ PartitionsOption = Annotated[
 @lru_cache(maxsize=64)
 def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
     """Return the partitions of a machine."""
-    count = groups_of(n_nodes, cores_per_node)
-    return tuple(
-        Partition(
-            row.name,
-            processors_of(_nodes(row, count), cores_per_node),
-            **row.options | {"max_nodes": row.options.get("max_nodes", 0) * cores_per_node},
-        )
-        for row in read_partitions(text)
-    )
+    rows, count = [], groups_of(n_nodes, cores_per_node)
+    for row in read_partitions(text):
+        nodes = processors_of(_nodes(row, count), cores_per_node)
+        most = min(row.options.get("max_nodes", count) * cores_per_node, nodes.size)
+        rows.append(Partition(row.name, nodes, **row.options | {"max_nodes": most}))
+    return tuple(rows)
 
 
 def _nodes(row: PartitionText, count: int) -> NodeSet:

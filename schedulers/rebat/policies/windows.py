@@ -46,10 +46,6 @@ class Reservation(NamedTuple):
     users: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
 
-    def blocks(self, duration_us: int) -> bool:
-        """Return whether no job of a duration fits between two windows."""
-        return 0 < self.every_us < duration_us + self.length_us
-
 
 @lru_cache(maxsize=64)
 def read_reservations(text: str) -> tuple[Reservation, ...]:
@@ -105,11 +101,6 @@ def on_processors(
             raise InputError(f"node {last} is not on the machine", where, f"0 to {count - 1}")
         placed.append(row._replace(nodes=processors_of(row.nodes, cores_per_node)))
     return placed
-
-
-def why_never(names: Iterable[str]) -> str:
-    """Return why a job can never start because of these reservations."""
-    return f"its walltime fits between no two windows of reservation {' or '.join(names)}"
 
 
 class Announced:

@@ -59,7 +59,7 @@ def choose(state: Any, room: Any, cells: Any, recorder: Any, a: int, now: int, o
     cell_plan.close(cells, a, size, now, usable)
     for preferred in (True, False):
         for q in range(len(state.partitions)):
-            if not cell_plan.is_open(cells, state.blocked_by, q, a, size):
+            if not cell_plan.is_open(cells, state.blocked_by, q, a):
                 continue
             if cell_plan.find_inside(cells, q, a, size, preferred, now, usable, inside) < size:
                 continue
@@ -87,7 +87,7 @@ def serve(
     blocked_by[:] = 0
     while at < n_queue:
         if cells is not None:
-            at = cell_plan.next_open(cells, blocked_by, size, at, n_queue)
+            at = cell_plan.next_open(cells, blocked_by, at, n_queue)
         elif blocked_by[0]:
             at = n_queue
         if at == n_queue:
@@ -114,7 +114,7 @@ def serve(
             if n.tiered and not makes_room:
                 makes_room = can_preempt(state, room, cells, recorder, a, now)
             if cells is not None:
-                cell_plan.block(cells, blocked_by, a, size[at])
+                cell_plan.block(cells, blocked_by, a)
             else:
                 blocked_by[0] = a + 1
         at += 1

@@ -53,8 +53,8 @@ def keep_spares(state: Any, room: Any, now: int) -> None:
     """Fill the pool. If a job that lost nodes waits in the queue, empty it (step 5)."""
     n, nodes, at = state.n, state.nodes, state.n.n_nodes_used
     k, releases, missing = 0, n.n_hit_waiting > 0, n.n_spares - n.n_pool
-    if not n.has_pool:
-        n.has_pool, k, releases, n.lowest_spare = 1, 1, False, n.n_nodes
+    if n.n_drains == 0:  # there is no pool
+        k, releases, n.lowest_spare = 1, False, n.n_nodes
         nodes[at, 0], nodes[at, 1] = max(0, n.n_nodes - n.n_spares), n.n_nodes - 1
     elif releases:
         k, _ = standby(state, n.n_pool, at)

@@ -19,10 +19,7 @@ from rebat.kernels.jit import chosen, inlined_rule, reads
 
 
 class Candidate(NamedTuple):
-    """What victim rules read of a running attempt.
-
-    For Python, it is `rebat.policies.reactions.victims.Candidate`, which has the same fields.
-    """
+    """What victim rules read of a running attempt. Only rules of a file read the last fields."""
 
     n_nodes: int
     start_us: int
@@ -32,6 +29,12 @@ class Candidate(NamedTuple):
     """Work that an immediate interruption would lose on each node."""
     left_us: int
     """Time until the end of its walltime."""
+    running: Any = None
+    """The attempt (`rebat.core.attempts.Running`)."""
+    release: Any = ()
+    """Release time, and position in the order of releases."""
+    tie: Any = ()
+    """Key that decides between victims of equal size. The victim with the smallest key is first."""
 
 
 class VictimRule(NamedTuple):
@@ -80,21 +83,26 @@ victim_key = chosen([rule.key for rule in VICTIMS.values()])
 
 
 class Steal(NamedTuple):
-    """What criteria read of a possible steal.
-
-    For Python, it is `rebat.policies.reactions.victims.Steal`, which describes the fields.
-    """
+    """What criteria read of a possible steal. Only criteria of a file read the last fields."""
 
     failed_nodes: int
     victim_nodes: int
     failed_release_us: int
     victim_release_us: int
     kill_us: int
+    """When the victim would be interrupted."""
     failed_left_us: int
+    """Walltime of the failed job's resubmission."""
     victim_left_us: int
+    """Walltime of the victim's resubmission."""
     victim_end_us: int
+    """Planned end of the victim without the steal."""
     next_end_us: int
+    """Earliest planned end of the running attempts other than the failed job."""
     next_end_besides_us: int
+    """Earliest planned end of the running attempts other than the failed job and the victim."""
+    failed: Any = None
+    victim: Any = None
 
 
 @inlined_rule

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.core.units import FOREVER_US
 from rebat.kernels import cell_plan
 from rebat.kernels.counts import NEVER
 from rebat.kernels.jit import inlined_rule, rule
@@ -55,8 +54,7 @@ def note(state: Any, cells: Any, a: int) -> None:
     """Note what plans in cells need to know about an attempt."""
     job = state.jobs[state.attempts[a].job]
     cells.wall[a] = planned(state.attempts[a].wall, 0)
-    cells.stated[a] = job.wall if job.wall < FOREVER_US else 0
-    cells.who[a], cells.partition[a], cells.roams[a] = job.who, job.partition, job.roams
+    cells.who[a], cells.partition[a], cells.places[a] = job.who, job.partition, job.places
 
 
 @rule

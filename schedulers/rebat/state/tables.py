@@ -67,8 +67,8 @@ class Job(msgspec.Struct, gc=False):
     large gaps. ``progress`` is a code of `rebat.state`, and ``block`` the row of `Block` plus 1, or
     0. ``once`` is 1 if the job cannot run again.
     ``client`` is the row of `Client`, ``share`` that of the user in `Tree`, ``who`` the kind of its
-    owner in a `CellTable`, ``part`` the row of `Part`, and ``partition`` that of `Partition`.
-    ``roams`` is 1 if the job may also run in other partitions of this tier (`rebat.rules.fifo`).
+    owner in a `CellTable`, ``places`` that of the partitions in which it may run, ``part`` the row
+    of `Part`, and ``partition`` that of `Partition`.
     ``errors`` is the number of attempts that will end with an error (0 or 1 if none is retried).
     """
 
@@ -89,7 +89,7 @@ class Job(msgspec.Struct, gc=False):
     share: Short = 0
     who: Short = 0
     partition: Short = 0
-    roams: Short = 0
+    places: Short = 0
     errors: Short = 0
 
 
@@ -439,7 +439,6 @@ class Numbers(msgspec.Struct, gc=False):
     n_records: int = 0
     n_hits: int = 0
     n_given_up: int = 0
-    n_lines: int = 0
     n_steals: int = 0
     n_steals_off: int = 0
     n_holds: int = 0
@@ -483,15 +482,11 @@ class Numbers(msgspec.Struct, gc=False):
     next_line: int = 0
     job_sequence: int = 0
     line_sequence: int = 0
-    n_arriving: int = 0
-    n_events: int = 0
-    n_changing: int = 0
     now: int = 0
     is_deciding: int = 0
     begins: int = 0
     has_news: int = 0
     has_notice: int = 0
-    has_pool: int = 0
     n_pool: int = 0
     lowest_spare: int = 0
     n_hit_waiting: int = 0

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
@@ -149,8 +150,8 @@ class Law(msgspec.Struct, frozen=True):
         InputError
             If a number is out of range.
         """
-        drawn = DrawnEvents(self, groups_of(n_nodes, cores_per_node), seed, horizon_s)
-        return drawn if cores_per_node == 1 else GroupedEvents(drawn, cores_per_node)
+        n_groups = groups_of(n_nodes, cores_per_node)
+        return DrawnEvents(self, n_groups, seed, horizon_s, cores_per_node)
 
     def identity(self) -> dict[str, Any]:
         """Return everything that determines the failures, except the seed, as plain JSON values."""
@@ -201,7 +202,7 @@ def _duration(seconds: float) -> str:
 
 
 class DrawnEvents(msgspec.Struct, frozen=True):
-    """The failures and repairs of a law, drawn lazily.
+    """The failures and repairs of a law, drawn lazily. The events contain processors of the nodes.
 
     Every iteration yields the same events from the beginning.
     """
@@ -210,6 +211,7 @@ class DrawnEvents(msgspec.Struct, frozen=True):
     n_nodes: int
     seed: int = 0
     horizon_s: float | None = None
+    cores_per_node: int = 1
 
     def __post_init__(self) -> None:
         if self.horizon_s is not None:
@@ -222,36 +224,19 @@ class DrawnEvents(msgspec.Struct, frozen=True):
         outages = self.law.outages(self.n_nodes, self.seed)
         if self.horizon_s is not None:
             outages = self.law.until(outages, self.horizon_s)
-        return self.law.machine_events(outages)
+        events, cores = self.law.machine_events(outages), self.cores_per_node
+        if cores == 1:
+            return events
+        return (replace(each, nodes=processors_of(each.nodes, cores)) for each in events)
 
-    def blocks(self, cores_per_node: int = 1) -> Iterator[NodeChanges] | None:
+    def blocks(self) -> Iterator[NodeChanges] | None:
         """Return the same events in blocks, or None if the law has no rows."""
         rows = self.law.rows(self.n_nodes, self.seed)
         if rows is None:
             return None
         if self.horizon_s is not None:
             rows = self.law.until(rows, self.horizon_s)
-        return changes_of(rows, cores_per_node)
-
-
-class GroupedEvents(msgspec.Struct, frozen=True):
-    """The events of nodes, converted to events of their processors.
-
-    Every iteration yields the same events from the beginning.
-    """
-
-    node_events: Iterable[MachineEvent]
-    cores_per_node: int
-
-    def __iter__(self) -> Iterator[MachineEvent]:
-        for event in self.node_events:
-            processors = processors_of(event.nodes, self.cores_per_node)
-            yield MachineEvent(event.at_us, event.available, processors, event.cause)
-
-    def blocks(self) -> Iterator[NodeChanges] | None:
-        """Return the same events in blocks, or None if the law has no rows."""
-        drawn = self.node_events
-        return drawn.blocks(self.cores_per_node) if isinstance(drawn, DrawnEvents) else None
+        return changes_of(rows, self.cores_per_node)
 
 
 def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
@@ -301,7 +286,7 @@ def _pop_repairs(
         yield MachineEvent(at_us, True, nodes)
 
 
-def changes_of(rows: Iterator[Row], cores_per_node: int = 1) -> Iterator[NodeChanges]:
+def changes_of(rows: Iterator[Row], cores_per_node: int) -> Iterator[NodeChanges]:
     """Yield the failures and repairs of rows in blocks, in the order of `events_of`.
 
     If drawing a row raises an error, the earlier rows come first, so that a run that ends before

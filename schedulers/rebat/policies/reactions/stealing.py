@@ -152,7 +152,10 @@ class NodeStealing:
         lost_us = max(0, run_us - self._recovery_us(view, running) - left.useful_us)
         release = self._release(running.attempt)
         left_us = running.planned_end_us - view.now_us
-        return Candidate(running, release, lost_us, self._tie(running, release), left_us)
+        return Candidate(
+            running.n_nodes, running.start_us, release[0], lost_us, left_us, running, release,
+            self._tie(running, release),
+        )  # fmt: skip
 
     def _recovery_us(self, view: View, running: Running) -> int:
         checkpointing = view.checkpointing(running.attempt.id)
@@ -167,6 +170,8 @@ class NodeStealing:
             others += [waiting.held for waiting in view.waiting.values() if waiting.held]
             victim_end_us -= self._recovery_us(view, victim)
         return Steal(
+            failed_nodes=failed.n_nodes,
+            victim_nodes=victim.n_nodes,
             failed=failed,
             victim=victim,
             failed_release_us=self._release(failed.attempt)[0],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Victims, timings and criteria of node stealing, for policies that are asked.
 
-`rebat.rules.steals` contains the rules. Those of a file receive the same fields and, in addition,
-the attempts. A timing sets when the victim is interrupted and how much work it keeps.
+`rebat.rules.steals` contains the rules, and what they read. A timing sets when the victim is
+interrupted and how much work it keeps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rebat.core.units import FOREVER_US
 from rebat.policies.own import Rule, UnfitAnswer, called, numbers
 from rebat.policies.queue_order import program_id
 from rebat.rules import steals
-from rebat.rules.steals import CRITERIA, VICTIMS
+from rebat.rules.steals import CRITERIA, VICTIMS, Candidate, Steal
 
 __all__ = ["CRITERIA", "RELEASES", "TIES", "TIMINGS", "VICTIMS", "Candidate", "Steal"]
 
@@ -47,36 +47,6 @@ RELEASES: dict[str, ReleaseOf] = {
     "resubmission": resubmission_release,
 }
 
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A running attempt that may become the victim."""
-
-    running: Running
-    release: tuple[int, int]
-    """Release time in microseconds, and position in the order of releases."""
-    lost_us: int
-    """Work that an immediate interruption would lose on each node, in microseconds."""
-    tie: tuple[Any, ...]
-    """Key that decides between victims of equal size. The victim with the smallest key is first."""
-    left_us: int
-    """Time until the end of its walltime, in microseconds."""
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes of the attempt."""
-        return self.running.n_nodes
-
-    @property
-    def start_us(self) -> int:
-        """When the attempt started, in microseconds."""
-        return self.running.start_us
-
-    @property
-    def release_us(self) -> int:
-        """Release time in microseconds."""
-        return self.release[0]
-
-
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
 """Function of a running attempt and its release that returns `Candidate.tie`."""
 
@@ -103,37 +73,6 @@ class OwnVictim(msgspec.Struct, frozen=True):
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
         """Return the values of the user's function, then the release time, which breaks ties."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
-
-
-class Steal(msgspec.Struct, frozen=True):
-    """A possible steal; times are in microseconds."""
-
-    failed: Running
-    victim: Running
-    failed_release_us: int
-    victim_release_us: int
-    kill_us: int
-    """When the victim would be interrupted."""
-    failed_left_us: int
-    """Walltime of the failed job's resubmission."""
-    victim_left_us: int
-    """Walltime of the victim's resubmission."""
-    victim_end_us: int
-    """Planned end of the victim without the steal."""
-    next_end_us: int
-    """Earliest planned end of the running attempts other than the failed job."""
-    next_end_besides_us: int
-    """Earliest planned end of the running attempts other than the failed job and the victim."""
-
-    @property
-    def failed_nodes(self) -> int:
-        """Number of nodes of the failed job."""
-        return self.failed.n_nodes
-
-    @property
-    def victim_nodes(self) -> int:
-        """Number of nodes of the victim."""
-        return self.victim.n_nodes
 
 
 Criterion = Callable[[Steal], bool]
