@@ -245,6 +245,8 @@ class ByRules(Recorder):
             lists[n.n_new_holds].new_hold = a
             n.n_new_holds += 1
         self._make_room(proposal.announced)
+        if n.parted:
+            self._count_free()
         self._n_out, self._begun = 0, {}
         self._victims, self._starting, self._any_barred = [], [], False
         self._proposals = []
@@ -305,6 +307,15 @@ class ByRules(Recorder):
         for which, sets in (("failures", changes.failing), ("repairs", changes.returning)):
             for p in {p for nodes in sets for p in state.home[nodes.ids].tolist()}:
                 setattr(state.parts[p], which, 1)
+
+    def _count_free(self) -> None:
+        """Count the free nodes of each group, because policies may start jobs on any nodes."""
+        state = self._session.state
+        homes = state.home[(state.owner == codes.FREE) & ~state.down]
+        for part, n_free in zip(
+            state.parts, np.bincount(homes, minlength=len(state.parts)), strict=True
+        ):
+            part.n_free = int(n_free)
 
     def _make_room(self, announced: Sequence[Reservation]) -> None:
         """Let the tables grow, so that the plans fit."""
