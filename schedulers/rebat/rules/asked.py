@@ -16,14 +16,17 @@ from rebat.rules.plan import end_at, enqueue, leave_queue
 from rebat.rules.predict import predicted
 from rebat.rules.queue import planned
 from rebat.rules.usage import charge
+from rebat.state import codes
 
 
 @rule
 def enter(state: Any, room: Any, p: int, a: int, now: int) -> None:
-    """Add an attempt to the queue, and reserve nodes for it and all attempts behind it."""
+    """Add an attempt to the queue. If all attempts get reservations, plan those that change."""
     part, plan_t, plan_f = state.parts[p], room.plan_t[p], room.plan_f[p]
     size, duration, start = room.size[p], room.duration[p], room.start[p]
     at, part.n_queued = enqueue(state, room, p, a, part.n_queued, now)
+    if state.n.depth != codes.ALL:
+        return
     if at < part.n_queued - 1:
         counts.copy_profile(room.base_t[p], room.base_f[p], part.base_n, plan_t, plan_f)
         at, part.plan_n, part.opened = 0, part.base_n, now
