@@ -150,11 +150,13 @@ class PlanByRules(msgspec.Struct, frozen=True):
     ``point`` is the `Point` with the parameters of the rules, ``placement`` its `Placement`.
     ``key`` returns the queue order and the sort key of an attempt, if Python computes them.
     ``announced`` contains the reservations that administrators have announced so far.
-    ``may_start`` states
-    whether a limit in a file allows an attempt to start now. It receives its id, and the ids of
-    those that start earlier in this plan. ``decide`` decides instead of the rules which attempts
-    start. It receives the number of a group of partitions and its queue
-    (`rebat.drive.by_rules.AskedQueue`), adds new attempts to the queue, and returns proposals.
+
+    ``may_start`` states whether a limit in a file allows an attempt to start now. It receives its
+    id, and the ids of those that start earlier in this plan.
+
+    ``decide`` decides instead of the rules which attempts start. It receives the number of a group
+    of partitions and its queue (`rebat.drive.by_rules.AskedQueue`), adds new attempts to the queue,
+    and returns proposals.
     """
 
     point: Any

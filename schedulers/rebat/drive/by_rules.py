@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan by the rules, in a session whose reactions are Python."""
+"""The plan by the rules in a session, which asks Python for reactions.
+
+Python can also choose nodes, compute sort keys, apply a limit, or decide which attempts start
+(`AskedQueue`).
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.contract import (
-    Changes,
-    Machine,
-    PlannedStarts,
-    Proposal,
-    Requeue,
-    Stop,
-    Wake,
-    When,
-)
+from rebat.contract import Changes, Machine, PlannedStarts, Proposal, Requeue, Stop, Wake, When
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.errors import InputError
@@ -29,11 +24,7 @@ from rebat.drive.growing import larger, with_plans, with_spaces
 from rebat.drive.keys import LIMIT, STEP
 from rebat.drive.labels import Labels
 from rebat.drive.parts import machine_of
-from rebat.drive.plans import (
-    Recorder,
-    all_starts,
-    reasons_to_wait,
-)
+from rebat.drive.plans import Recorder, all_starts, reasons_to_wait
 from rebat.drive.simulate import parameters_of, set_partitions
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
@@ -337,7 +328,7 @@ class ByRules(Recorder):
         return self._tables[p]
 
     def note(self, room: tables.Room, p: int) -> None:
-        """Note the attempts that the plan of a group started."""
+        """Note the attempts that the plan of a group started, or let Python start attempts."""
         new = room.state.out[self._n_out : room.state.n.n_out]
         begun = [row.subject for row in new if row.kind == codes.START]
         self._begun[p] = begun, room.positions[: len(begun)].tolist()
@@ -410,7 +401,7 @@ class ByRules(Recorder):
         return int(state.partitions[state.jobs[state.attempts[a].job].partition].tier)
 
     def _row(self, attempt: Attempt) -> int:
-        """Return the row of an attempt that enters the queue."""
+        """Set the times of an attempt that plans need. Return its row."""
         a = attempt.serial - 1
         if self._session.state.n.predict == codes.ACTUAL:
             registry = self._transactions.registry

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs the compiled loop covers. All other runs use the engine and the session."""
+"""Which runs the rules simulate without a session. In all other runs, a session asks a policy.
+
+`rebat.drive.choose.only_plain` states which of these runs need plain Python.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ DIALECT = {
     "program_k3": ("k3", "program"),
     "six_digits": ("digits", "six"),
 }
-"""Parameters of the loop that are choices of the dialect: option and value."""
+"""Parameters of the rules that are choices of the dialect: option and value."""
 
 
 def _first(reasons: dict[str, bool]) -> str:
@@ -50,7 +53,7 @@ def _first(reasons: dict[str, bool]) -> str:
 
 
 def why_not_policy(point: Point) -> str:
-    """Return why the loop does not cover a scheduler, or an empty text if it does."""
+    """Return why the rules do not cover a scheduler, or an empty text if they do."""
     planning, placement = point.planning, point.placement
     stealing = [part for part in point.reactions if isinstance(part, StealingOptions)]
     replaces = [part for part in point.reactions if isinstance(part, ReplacementOptions)]
@@ -90,7 +93,7 @@ def why_not_policy(point: Point) -> str:
 
 
 def why_not_run(options: EngineOptions, session: SessionOptions, *, operations: bool) -> str:
-    """Return why the loop does not cover the circumstances of a run, or an empty text."""
+    """Return why the rules do not cover the circumstances of a run, or an empty text."""
     return _first(
         {
             "operations": operations,
@@ -101,7 +104,7 @@ def why_not_run(options: EngineOptions, session: SessionOptions, *, operations: 
 
 
 def why_not_workload(workload: Workload) -> str:
-    """Return why the loop does not cover a workload, or an empty text if it does."""
+    """Return why the rules do not cover a workload, or an empty text if they do."""
     jobs = Jobs.of(workload.jobs)
     used = [workload.profiles.get(name, {}) for name in jobs.profile_names]
     extras = jobs.extra_fields

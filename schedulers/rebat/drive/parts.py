@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partitions of a machine in the compiled loop: groups of partitions that share no nodes.
+"""The partitions of a machine, as tables of the rules.
 
-In the loop, the nodes of a group are consecutive, and begin at a block of `kernels.pool`.
+Partitions that share nodes are one group, with one plan. Unless nodes keep their numbers (see
+`machine_of`), the nodes of a group are consecutive, and begin at a block of `kernels.pool`.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ Ints = npt.NDArray[np.int64]
 
 
 class Uncovered(Exception):
-    """The loop does not cover the run, as was found while reading its inputs or simulating it."""
+    """The rules do not cover the run. Its inputs, or the simulation, show this."""
 
 
 class LoopMachine(NamedTuple):
-    """The nodes of a machine in the loop.
+    """The nodes of a machine, as the rules number them.
 
     Attributes
     ----------
     n_nodes : int
-        Number of nodes in the loop, including nodes that do not exist, at the end of blocks.
+        Number of nodes, including nodes that do not exist, at the end of blocks.
     table, rows : arrays of Part and Partition
         See `rebat.state.tables`.
     home : int32 array, shape (n_nodes,)
@@ -58,14 +59,15 @@ class LoopMachine(NamedTuple):
     shared : bool array
         Whether the partitions of each row of ``table`` need a plan of cells (see `differ`).
     places : dict
-        The number of each list of rows of ``rows`` in which jobs may run, and of how many at its
-        beginning. If all of them exclude a job, only the first counts until it is rejected.
+        The number of each pair: the rows of ``rows`` that are open to a job, and how many of them
+        count, from the first. All count, unless all exclude the job: then the first counts, until
+        the job is rejected.
     partitions : tuple of Partition
-        Empty if the machine has no partitions. Then its nodes have the same numbers in the loop.
+        Empty if the machine has no partitions. Then all nodes keep their numbers.
     row_of : dict
         The row of ``rows`` of each partition, by name.
     original : int64 array, shape (n_nodes,)
-        The number of each node outside the loop, or -1 if the node does not exist.
+        The number of each node on the machine, or -1 if the node does not exist.
     roaming : bool
         Whether jobs may run in all partitions that are open to them. Otherwise, it is the first.
     limit : SizeLimit
@@ -87,11 +89,11 @@ class LoopMachine(NamedTuple):
 
     @property
     def n_original(self) -> int:
-        """Number of nodes outside the loop."""
+        """Number of nodes that exist."""
         return int(self.original.max()) + 1 if self.partitions else self.n_nodes
 
     def mask(self, nodes: NodeSet) -> npt.NDArray[np.bool_]:
-        """Return a mask of the nodes in the loop, given nodes outside it."""
+        """Return a mask of nodes of the machine, in the numbers of the rules."""
         if not self.partitions:
             return nodes.mask(self.n_nodes)
         return mask_of(nodes, self.original)
@@ -102,7 +104,7 @@ class LoopMachine(NamedTuple):
         return next(of_row, None)
 
     def numbered(self, nodes: Ints) -> Ints:
-        """Return the numbers of nodes in the loop."""
+        """Return nodes of the machine in the numbers of the rules."""
         if not self.partitions:
             return nodes
         numbers = np.zeros(int(self.original.max()) + 1, dtype=np.int64)
@@ -111,7 +113,7 @@ class LoopMachine(NamedTuple):
         return numbers[nodes]
 
     def nodes_of(self, intervals: Ints) -> NodeSet:
-        """Return the nodes of intervals of the loop."""
+        """Return the nodes of the machine, given intervals in the numbers of the rules."""
         nodes = NodeSet(intervals)
         return NodeSet.of_sorted(self.original[nodes.ids]) if self.partitions else nodes
 
@@ -149,7 +151,7 @@ class LoopMachine(NamedTuple):
         return largest.refuses(size, 0) or own.refuses(size, walltime_us)
 
     def restore(self, room: tables.Room) -> tables.Room:
-        """Return the arrays of a simulation with the numbers of nodes outside the loop."""
+        """Return the tables of a simulation with the numbers of nodes on the machine."""
         if not self.partitions:
             return room
         state, n = room.state, room.state.n
@@ -174,7 +176,7 @@ class LoopMachine(NamedTuple):
 
 
 def mask_of(nodes: NodeSet, original: Ints) -> npt.NDArray[np.bool_]:
-    """Return a mask of nodes in the loop. ``original`` is that of a `LoopMachine`."""
+    """Return a mask in the numbers of the rules. ``original`` is that of a `LoopMachine`."""
     mask: npt.NDArray[np.bool_] = nodes.mask(int(original.max()) + 1)[original]
     return mask & (original >= 0)
 
@@ -199,8 +201,8 @@ def machine_of(
 
     Raises
     ------
-    Uncovered
-        If the loop does not cover its partitions.
+    InputError
+        If the machine cannot have these partitions.
     """
     if not point.parted:
         return whole_machine(n_nodes, point.n_spares)

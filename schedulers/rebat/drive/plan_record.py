@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of plans: changes of planned starts with their causes, and obstacles of attempts.
 
-If the run records its plans, the session calls a `PlanRecorder` after each plan. The rules call a
-`rebat.drive.plans.RuleRecorder`. The recorder adds rows only for changes (see
+If the run records its plans, the session calls a `PlanRecorder` after each plan. Without a session,
+the rules call a `rebat.drive.plans.RuleRecorder`. The recorder adds rows only for changes (see
 `kernels.plan_changes`).
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on the compiled loop: columns of the inputs, and the records of the outcome."""
+"""A run of the embedded driver: the tables of its inputs, and the records of the outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
 from rebat.core.table import Ragged
-from rebat.core.traits import Traits, traits_of
+from rebat.core.traits import USUAL, Traits, traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.drive.eligible import (
     CRITERIA,
@@ -331,15 +331,11 @@ def simulate(
     )  # fmt: skip
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
-    recorder: Any = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
-    if point.chooses_nodes:
-        recorder = recorder or Recorder()
-        recorder.places = places_on(shown, point, hazards)
-        if uptime_us is not None:
-            rooms.set_uptimes(room.state, uptime_us)
-    if needs_python(point):
-        recorder = Keys(point, machine, jobs.job_id, recorder, jobs.traits_of)
+    own = RuleRecorder(record, machine, limits, jobs.job_id) if record else None
+    recorder = recorder_of(point, machine, jobs.job_id, own, shown, hazards, jobs.traits_of)
+    if point.chooses_nodes and uptime_us is not None:
+        rooms.set_uptimes(room.state, uptime_us)
     while True:
         shown.show(room)
         (*lines, nodes), complete = events.columns(until_us, n_nodes)
@@ -371,8 +367,32 @@ def simulate(
     return outcome_of(source, events, room, plans, on_progress)
 
 
+def recorder_of(
+    point: Point,
+    machine: LoopMachine,
+    job_id: Callable[[int], str],
+    recorder: Recorder | None,
+    shown: LoopNodes,
+    hazards: Hazards | None,
+    traits_of: Callable[[int], Traits] = lambda j: USUAL,
+) -> Recorder | None:
+    """Return what plain Python does during plans, in addition to a recorder. None: nothing.
+
+    Raises
+    ------
+    Uncovered
+        If the placement is not possible on the machine.
+    """
+    if point.chooses_nodes and machine.n_nodes:
+        recorder = recorder or Recorder()
+        recorder.places = places_on(shown, point, hazards)
+    if needs_python(point):
+        recorder = Keys(point, machine, job_id, recorder, traits_of)
+    return recorder
+
+
 def places_on(shown: LoopNodes, point: Point, hazards: Hazards | None) -> dict[int, Places]:
-    """Return the plan of the nodes that a placement chooses.
+    """Return the plan of the nodes that a placement chooses, by group. There is one group.
 
     Raises
     ------

@@ -32,21 +32,20 @@ from rebat.core.units import to_s
 from rebat.drive.checks import obstructed
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables, queued_attempts
-from rebat.drive.keys import Keys, needs_python
 from rebat.drive.labels import Labels
 from rebat.drive.machine import LoopNodes
 from rebat.drive.messages import Messages, remaining_profile, unknown_run
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import machine_of, whole_machine
 from rebat.drive.plan_record import PlanRecorder
-from rebat.drive.plans import Recorder, RuleRecorder
+from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
     Submissions,
     compares_ids,
     extended,
     parameters_of,
-    places_on,
+    recorder_of,
     set_partitions,
     with_periods_as_forwarded,
 )
@@ -166,17 +165,13 @@ class Wire(Messages):
         self.formulas = arrays_of(point.formulas, n_nodes)
         p = self.parameters
         self.by_text = compares_ids(p, self.machine)
-        self.recorder: Any = None
+        self._shown, job_id = LoopNodes(self.machine.n_nodes, cores), self.submitted.__getitem__
+        own = None
         if self._record is not None:
-            self.recorder = RuleRecorder(
-                self._record, self.machine, self.limits, self.submitted.__getitem__
-            )
-        self._shown = LoopNodes(self.machine.n_nodes, cores)
-        if point.chooses_nodes and n_nodes:
-            self.recorder = self.recorder or Recorder()
-            self.recorder.places = places_on(self._shown, point, self._hazards)
-        if needs_python(point):
-            self.recorder = Keys(point, self.machine, self.submitted.__getitem__, self.recorder)
+            own = RuleRecorder(self._record, self.machine, self.limits, job_id)
+        self.recorder: Any = recorder_of(
+            point, self.machine, job_id, own, self._shown, self._hazards
+        )
         self._forgotten = 0, 0  # records, and jobs given up, of earlier messages
         self._interrupted: dict[str, int] = {}
         self._refusals: list[tuple[int, str, str]] = []

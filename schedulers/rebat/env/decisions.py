@@ -268,7 +268,8 @@ def base_of(decision: str, base: str = "") -> Point:
     kinds = [type(reaction) for reaction in point.reactions]
     if decision == "victim" and StealingOptions not in kinds:
         raise InputError(f"{base!r} steals no nodes", "base", "a policy with react=stealing")
-    if decision == "queue" and not (point.planning.name == "list" and _counts(point)):
+    names = point.planning.name, point.placement.name
+    if decision == "queue" and names != ("list", "any"):
         raise InputError(
             f"{base!r} has another planning or placement", "base", "planning=list, placement=any"
         )
@@ -278,11 +279,6 @@ def base_of(decision: str, base: str = "") -> Point:
     if point.own_sources:
         raise InputError(f"{base!r} has user-defined rules", "base", "the names of rules")
     return point
-
-
-def _counts(point: Point) -> bool:
-    """Return whether the session chooses the nodes of attempts that start."""
-    return point.placement.name == "any"
 
 
 def check_candidates(n_candidates: Any) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plannings and reactions on each partition of a machine.
+"""The partitions of a machine, for Python: each is shown like a separate machine.
 
-Partitions that share no nodes are independent: a partition is planned like a separate machine,
-and only when something in it changes. Partitions that share nodes are one group, with one plan. A
-reaction, for example node stealing, acts on the jobs and nodes of one partition at a time.
+A reaction, for example node stealing, acts on the jobs and nodes of one partition at a time.
+Partitions that share nodes are one group, with one plan: `rebat.policies.planning.flexible` decides
+for each group. `rebat.drive.parts` contains the partitions as tables of the rules.
 """
 
 from __future__ import annotations
@@ -12,16 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from rebat.contract import (
-    Drain,
-    Move,
-    News,
-    Proposal,
-    Start,
-    Stop,
-    Undrain,
-    View,
-)
+from rebat.contract import Drain, Move, News, Proposal, Start, Stop, Undrain, View
 from rebat.contract.view import PartView
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError

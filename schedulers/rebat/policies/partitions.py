@@ -28,9 +28,7 @@ from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import Traits
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
-from rebat.policies.queue_order import (
-    check_order,
-)
+from rebat.policies.queue_order import check_order
 from rebat.policies.variants import text
 
 NONE = "none"

@@ -52,12 +52,7 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.flexible import Flexible, FlexibleOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
-from rebat.policies.queue_order import (
-    QUEUE_ORDERS,
-    OwnOrder,
-    check_order,
-    order_of,
-)
+from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder, check_order, order_of
 from rebat.policies.reactions.compaction import CompactionOptions
 from rebat.policies.reactions.defragmentation import DefragmentationOptions
 from rebat.policies.reactions.exclusion import Exclusion, ExclusionOptions

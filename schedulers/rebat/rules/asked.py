@@ -27,7 +27,7 @@ def enter(state: Any, room: Any, p: int, a: int, now: int) -> None:
     at, part.n_queued = enqueue(state, room, p, a, part.n_queued, now)
     if state.n.depth != codes.ALL:
         return
-    if at < part.n_queued - 1:
+    if at < part.n_queued - 1:  # the reservations behind it change, so all are made again
         counts.copy_profile(room.base_t[p], room.base_f[p], part.base_n, plan_t, plan_f)
         at, part.plan_n, part.opened = 0, part.base_n, now
     part.plan_n = reserve(
@@ -39,8 +39,8 @@ def enter(state: Any, room: Any, p: int, a: int, now: int) -> None:
 def book(state: Any, room: Any, p: int, a: int) -> bool:
     """Record an attempt that Python started in the last plan of a group.
 
-    Its row may differ from that of the queue, because its size may differ. Return whether its size
-    is the planned one.
+    An attempt that starts on another number of nodes than its job requests has a new row, so the
+    queue is searched for its job. Return whether its size is the planned one.
     """
     attempts, part = state.attempts, state.parts[p]
     n_planned = leave_queue(state, room, p, attempts[a].job)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the compiled loop: the queue order by formula (`rebat.models.formula`)."""
+"""Rules: the queue order by formula (`rebat.models.formula`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rebat.state import codes
 AGE, SIZE_AT, WALLTIME_AT, EXPANSION, CLASS_AT, SUBMITTED, PARTITION = map(
     [*COLUMNS].index, ("age", "size", "walltime", "expansion", "class", "submitted", "partition")
 )
-"""Columns of a formula that the loop computes."""
+"""Columns of a formula that these rules compute."""
 
 
 def arrays_of(formulas: Sequence[Formula], n_nodes: int) -> tuple[Any, Any, Any]:

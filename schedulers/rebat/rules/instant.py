@@ -448,7 +448,7 @@ def go_on(
 
 @inlined_rule
 def plan_all(state: Any, room: Any, table: Any, cells: Any, recorder: Any, now: int) -> int:
-    """Plan in every partition in which something has changed, and again if limits cut it short."""
+    """Plan in every group in which something has changed, and again if limits cut it short."""
     n, n_parts = state.n, len(state.parts)
     n.is_exceeded = 1
     if cells is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependencies between jobs and limits of arrays in the compiled loop: columns and rules.
+"""Rules: dependencies between jobs, and limits of arrays.
 
 Policies do not see blocked jobs. The conditions concern jobs, not attempts: an attempt that is
 interrupted and requeued has no effect. When the last condition of a job holds, the job enters the

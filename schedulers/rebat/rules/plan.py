@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of the compiled loop: upkeep, reservations and starts in one partition.
+"""The plan of a group of partitions: its upkeep, its reservations and the starts.
 
-It has the semantics of `rebat.policies.planning` and of its plans.
+List scheduling reserves nodes in the order of the queue: for all attempts (conservative
+backfilling), or for the first ``depth`` of them. A plan contains one of these:
+
+- the number of free nodes over time (``base_t`` to ``plan_f``, `rebat.kernels.counts`),
+- the lowest nodes that stay free (``table``, `rebat.kernels.blocks`),
+- nodes that a placement chooses (``places``, `rebat.policies.placement.places`),
+- the free nodes of each cell over time (``cells``, `rebat.rules.windows`), in addition to one of
+  the first two: if nodes are reserved, or if partitions share nodes.
+
+`rebat.rules.fifo` and `rebat.rules.shelves` choose starts without reservations (``unplanned``).
 """
 
 from __future__ import annotations
@@ -147,7 +156,7 @@ def plan(
     state: Any, room: Any, table: Any, cells: Any, places: Any, p: int, failures: bool,
     repairs: bool, recorder: Any, now: int,
 ) -> int:  # fmt: skip
-    """Update the plan of a partition, and start what is due. Return DONE if this was possible.
+    """Update the plan of a group, and start what is due. Return DONE if this was possible.
 
     If there is a recorder (see `rebat.rules.instant.decide`), the queue has no gaps. ``places`` is
     a plan of the nodes that a placement chooses (see `rebat.policies.placement.places`), or None.
@@ -327,7 +336,7 @@ def plan(
     before, limited = n_queue, parameters.limited != 0
     if limited:
         before = n_visible(start, n_queue)
-    if parameters.timed:
+    if parameters.timed:  # before jobs that are too large: rejections have this order
         for i in range(n.n_entered):
             a = lists[i].entered
             if attempts[a].wall < FOREVER_US or attempts[a].cause != 0:
@@ -588,7 +597,7 @@ def most_of(state: Any, j: int) -> int:
 
 @rule
 def has_news(state: Any, p: int) -> bool:
-    """Return whether something in a partition has changed since its last plan."""
+    """Return whether something in a group has changed since its last plan."""
     n, jobs, attempts = state.n, state.jobs, state.attempts
     if state.parts[p].failures or state.parts[p].repairs or state.parts[p].withdrawn:
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the compiled loop: the queue orders, and the heaps."""
+"""Rules: the queue orders, and the heaps."""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ from rebat.state import codes
 def fill_shelf(
     state: Any, room: Any, cells: Any, recorder: Any, p: int, size: Any, n_queue: int, now: int
 ) -> int:  # fmt: skip
-    """Start a shelf if no job of the group runs. Write and count the positions of its attempts."""
+    """Start a shelf if no job of the group runs. Write and count the positions of its attempts.
+
+    Without backfilling (b = 0), the first attempt that does not fit completes the shelf.
+    """
     n, n_due = state.n, 0
     for i in range(n.n_running):
         if state.jobs[state.attempts[state.lists[i].running].job].part == p:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the compiled loop: what remains after a stop, and the victims of steals."""
+"""Rules: what remains after a stop, and the victims of steals."""
 
 from __future__ import annotations
 

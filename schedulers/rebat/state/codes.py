@@ -71,8 +71,8 @@ VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
 DONE, MORE_EVENTS, LARGER_ROOM, REFERENCE = range(4)
-"""Outcomes: complete; the simulation goes on with more events, or with larger arrays (`grown`); the
-reference must simulate."""
+"""Outcomes: complete; the simulation continues with more events; or with larger arrays; the rules
+cannot continue, and a session repeats the run, which states the error."""
 
 START, REGISTER, REJECT, KILLS, CALL, REFUSE, STAY = range(7)
 """Decisions (`tables.Decision`)."""

@@ -95,9 +95,10 @@ class ChosenPlan:
         self.append(waiting)
 
     def compress(self, waiting: Waiting, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time if possible.
+        """Move each reservation to an earlier time if possible.
 
-        If an attempt can start now, its nodes are also chosen again.
+        If an attempt can start now, its nodes are also chosen again. `append` makes the missing
+        reservations, so ``last`` is not used.
         """
         for at, before in enumerate(self._places):
             self._places[at] = None

@@ -2,8 +2,9 @@
 """The interface between the rules of list scheduling and a plan of nodes that a placement chooses.
 
 `rebat.rules.plan` decides when a plan is updated, and in which way. It calls these methods in each
-plan: first for what has happened, then one way to update the plan, then `start` for each attempt
-that is due. Attempts are rows of the tables of the simulation.
+plan: first those for what has happened, then `append`, `rebuild`, `backfill`, or `compress` and
+`append`, then `start` for each attempt that is due. Attempts are rows of the tables of the
+simulation.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ class Places(Protocol):
         """Delete all reservations and place the entire queue again, in order."""
 
     def compress(self, waiting: Waiting, last: int) -> None:
-        """Renew the reservations of the first ``last`` attempts, one after the other."""
+        """Renew the existing reservations one after the other.
+
+        They belong to the first attempts of the queue, at most ``last``.
+        """
 
     def backfill(self, waiting: Waiting, depth: int, first: bool) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.

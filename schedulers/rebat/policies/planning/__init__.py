@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plannings: rules that decide when each queued attempt starts."""
+"""Plannings: their options, and decisions on starts in Python. `rebat.rules.plan` plans."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plannings by the rules (`rebat.rules.plan`), which start attempts themselves."""
+"""The planning of all schedulers: the rules plan and start attempts (`rebat.rules.plan`)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RulePlanning(Planning):
         self._decide = decide
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Start the attempts that are due, and reject those that can never start."""
+        """Return the proposal to plan by the rules after these changes."""
         if self._orders and not self._is_bound:
             margin_us, seed = self.point.planning.margin_us, self.point.common.seed
             self._orders = {
@@ -78,6 +78,6 @@ class RulePlanning(Planning):
         return planned
 
     def reasons(self, view: View) -> Mapping[str, str]:
-        """Return the limits that bar attempts."""
+        """Return why attempts wait: limits that bar them, or the next shelf."""
         reasons: dict[str, str] = view._by_rules.reasons()
         return reasons

@@ -72,6 +72,7 @@ class FlexibleJobs:
 
         Reject attempts that can never start.
         """
+        # attempts that return are planned before those that arrive
         for attempt in sorted(self._queue.entered, key=lambda attempt: attempt.number == 0):
             entry = self._in_its_size(view, attempt)
             if entry is None:
