@@ -24,7 +24,7 @@ from rebat.drive.choose import VARIABLE, How
 
 Engine = Annotated[
     How | None,
-    "How to simulate; all results are equal. compiled: the loop as machine code. interpreted: the loop as plain Python. The loop covers list scheduling of rigid jobs with requeueing or stealing. auto: if the loop does not cover the run, a policy is asked; otherwise compiled if machine code is ready or the workload has at least 500,000 jobs, otherwise interpreted. "
+    "How to simulate; all results are equal. compiled: the loop as machine code. interpreted: the loop as plain Python. The loop covers list scheduling, fifo and shelves of rigid jobs with requeueing or stealing. auto: if the loop does not cover the run, a policy is asked; otherwise compiled if machine code is ready or the workload has at least 500,000 jobs, otherwise interpreted. "
     f"[default: {VARIABLE}, or auto]",
 ]
 
