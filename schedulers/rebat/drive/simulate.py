@@ -161,7 +161,7 @@ class Events:
     def check_more(self, n: int) -> None:
         """Raise Uncovered if the law of the events raises an error after the first n events.
 
-        A run that ends earlier has a result. The reference decides which comes first.
+        A run that ends earlier has a result. The session decides which comes first.
         """
         with self._lock:
             if self._error and n == self._n_known(self._as_arrays()[0]):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits on the running jobs of users, accounts and queues, as in Slurm.
 
-If a job would exceed a limit now, the planning does not see it: it does not start, and has no
+If a job would exceed a limit now, plans leave it out: it does not start, and has no
 reservation. Only running jobs and held nodes count, so later jobs of other users start first.
 Sources: Slurm, "Resource Limits" (MaxJobs, GrpJobs, MaxTRESPU, GrpTRES), and `sacctmgr`.
 """
