@@ -106,7 +106,7 @@ def run(
         n_changed = line_first[n.next_line + n_events] - line_first[n.next_line]
         if missing and not n.is_deciding:
             return codes.MORE_EVENTS
-        n.now = now
+        n.now = now  # also if the tables are too small: the caller makes room for this time
         if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
             return codes.LARGER_ROOM
         # ---- everything that happens at this time

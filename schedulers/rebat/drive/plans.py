@@ -25,7 +25,8 @@ def planned_starts(
     """Return the planned starts of a group of partitions, after its plan.
 
     ``begun`` contains the attempts that this plan started, in queue order, and ``positions`` their
-    positions in the queue before.
+    positions in the queue before. Their durations are not valid if the planning has no plan
+    (shelves).
     """
     state = room.state
     n = state.parts[p].n_queued

@@ -356,7 +356,7 @@ def simulate(
         if n.is_deciding:
             room = with_plans(room, 0)
             plan = with_spaces(room, plan, 0)
-        else:
+        else:  # the tables are too small for the jobs and events of the time ``now``
             i, j = (int(np.searchsorted(at, n.now, "right")) for at in (table["submit"], lines[0]))
             n_changed = int(lines[3][j] - lines[3][n.next_line])
             room = with_rows(room, i - n.next_job, j - n.next_line, n_changed)
