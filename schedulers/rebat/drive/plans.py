@@ -16,6 +16,7 @@ from rebat.drive.plan_record import NONE, PlanRecorder, bits_of
 from rebat.drive.site_limits import SiteLimits
 from rebat.kernels.barred import BARRED
 from rebat.policies.placement.places import Places
+from rebat.rules.queue import planned
 from rebat.state import codes, tables
 
 
@@ -39,7 +40,7 @@ def planned_starts(
     table[:, ~is_queued] = (
         [a + 1 for a in begun],
         [state.jobs[row.job].size for row in started],
-        [row.held_until - row.start for row in started],
+        [planned(row.predicted, state.n.margin) for row in started],
         [row.start for row in started],
     )
     table = table[:, table[3] != BARRED]
