@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
+from llvmlite import binding
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python
 from numba.misc.appdirs import AppDirs
 
 from rebat.kernels.compiling import compiling
@@ -103,7 +104,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code for a signature, or None if it is not in the cache."""
-        rtsys.initialize(target_context)
+        _add_runtime()
         code = None
         if self._enabled:
             try:
@@ -131,6 +132,17 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """
         with suppress(OSError):
             super().save_overload(sig, data)
+
+
+@cache
+def _add_runtime() -> None:
+    """Add the functions of numba's runtime that are written in C, for code from the cache.
+
+    The runtime's other functions are in this code already. numba compiles them again before it
+    compiles its first function.
+    """
+    for name, address in _nrt_python.c_helpers.items():
+        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 @cache
@@ -177,13 +189,16 @@ def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
     return types in compiled.overloads or types in KernelCache(compiled.py_func).signatures()
 
 
-def machine_code(function: Callable[..., Any], part: bool = False, **options: Any) -> Any:
+def machine_code(
+    function: Callable[..., Any], part: bool = False, whole: bool = False, **options: Any
+) -> Any:
     """Return ``function`` compiled with this cache and the options of ``numba.njit``.
 
-    A ``part`` is only compiled together with a function that calls it.
+    A ``part`` is only compiled together with a function that calls it. Only Python calls a
+    ``whole`` function.
     """
-    if part:
-        options["pipeline_class"] = _PartCompiler
+    if part or whole:
+        options["pipeline_class"] = _PartCompiler if part else _WholeCompiler
     compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=part, **options)(
         function
     )
@@ -223,6 +238,31 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 class _PartCompiler(Compiler):  # type: ignore[misc]
     def __init__(self, typing: Any, target: Any, library: Any, *arguments: Any) -> None:
         library = library or _Part(target.codegen(), "part")
+        super().__init__(typing, target, library, *arguments)
+
+
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code that is stored without its LLVM code, because no other function contains it.
+
+    Reading the LLVM code of the loop would take longer than simulating a month. Functions that do
+    nothing replace it: numba reads the names of the functions from it.
+    """
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        self._ensure_finalized()
+        names = [each.name for each in self._final_module.functions if not each.is_declaration]
+        text = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in names)
+        return (
+            self.name,
+            "object",
+            (self._compiled_object, binding.parse_assembly(text).as_bitcode()),
+        )
+
+
+class _WholeCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, library: Any, *arguments: Any) -> None:
+        library = library or _Whole(target.codegen(), "whole")
+        library.enable_object_caching()
         super().__init__(typing, target, library, *arguments)
 
 

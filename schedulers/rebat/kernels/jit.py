@@ -184,7 +184,7 @@ _MACHINE_CODE: dict[Any, Any] = {}
 
 def whole_rule(function: Function) -> Function:
     """Declare a rule that Python calls as machine code, with all rules that it calls."""
-    _RULES[function] = {"_nrt": False}
+    _RULES[function] = {"_nrt": False, "whole": True}
     return function
 
 
