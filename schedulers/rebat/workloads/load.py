@@ -13,7 +13,6 @@ from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.records.detect import ALCF, SWF, TABLE
 from rebat.workloads.batsim_json import read_workload, write_workload
-from rebat.workloads.importing import detected_text, read_jobs
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
 
 
@@ -36,7 +35,7 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     """
     path = Path(path)
     if mapping is not None:
-        return read_jobs(path, TABLE, mapping=mapping, **options)
+        return _read_trace(path, TABLE, mapping=mapping, **options)
     return READERS[known_ending(path)](path, **options)
 
 
@@ -50,6 +49,8 @@ def known_ending(path: Path) -> str:
 
 def _unknown_kind(path: Path) -> InputError:
     """Return an error that names the command for a trace, if the content is a trace."""
+    from rebat.workloads.importing import detected_text
+
     try:
         form = detected_text(path)
     except InputError:
@@ -73,6 +74,12 @@ def save_workload(workload: Workload, path: Path) -> None:
     write(workload, path)
 
 
+def _read_trace(path: Path, form: str, **options: Any) -> Workload:
+    from rebat.workloads.importing import read_jobs  # workloads need no readers of records
+
+    return read_jobs(path, form, **options)
+
+
 def _read_json(path: Path, **options: Any) -> Workload:
     _check_no_options(path, options)
     return read_workload(path)
@@ -80,7 +87,7 @@ def _read_json(path: Path, **options: Any) -> Workload:
 
 def _read_parquet(path: Path, **options: Any) -> Workload:
     if not is_workload(path):
-        return read_jobs(path, TABLE, **options)
+        return _read_trace(path, TABLE, **options)
     _check_no_options(path, options)
     return read_parquet(path)
 
@@ -104,8 +111,8 @@ def _check_no_options(path: Path, options: dict[str, Any]) -> None:
 
 READERS: dict[str, Callable[..., Workload]] = {
     ".json": _read_json,
-    ".swf": partial(read_jobs, form=SWF),
-    ".csv": partial(read_jobs, form=ALCF),
+    ".swf": partial(_read_trace, form=SWF),
+    ".csv": partial(_read_trace, form=ALCF),
     ".parquet": _read_parquet,
     ".toml": _read_site,
 }
