@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
-from llvmlite import binding
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler
 from numba.core.runtime import _nrt_python
 from numba.misc.appdirs import AppDirs
@@ -143,7 +142,7 @@ def _add_runtime() -> None:
     compiles its first function.
     """
     for name, address in _nrt_python.c_helpers.items():
-        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        ll.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 @cache
@@ -165,7 +164,7 @@ def sources_of_kernels(package: Path) -> dict[Path, str]:
     sources: dict[Path, str] = {}
     for folder in FOLDERS:
         for file in (package / folder).glob("*.py"):
-            text = file.read_text()
+            text = file.read_bytes().decode()
             # jit.py and code_cache.py decide how functions are compiled
             if folder == "kernels" or _COMPILED.search(text):
                 sources[file] = text
@@ -186,8 +185,17 @@ def sources_of_kernels(package: Path) -> dict[Path, str]:
 def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
     """Return whether machine code of a kernel for these arguments is in memory or in the cache."""
     compiled = getattr(kernel, "compiled", kernel)  # the compiled function replaces the kernel
-    types = tuple(numba.typeof(argument) for argument in arguments)
-    return types in compiled.overloads or types in KernelCache(compiled.py_func).signatures()
+    return _types(arguments) in compiled.overloads or is_cached_for(compiled.py_func, arguments)
+
+
+def is_cached_for(function: Callable[..., Any], arguments: tuple[Any, ...] | None) -> bool:
+    """Return whether machine code of a function is on disk, for these arguments or for any."""
+    signatures = KernelCache(function).signatures()
+    return bool(signatures) if arguments is None else _types(arguments) in signatures
+
+
+def _types(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(numba.typeof(argument) for argument in arguments)
 
 
 def machine_code(
@@ -256,7 +264,7 @@ class _Whole(JITCodeLibrary):  # type: ignore[misc]
         return (
             self.name,
             "object",
-            (self._compiled_object, binding.parse_assembly(text).as_bitcode()),
+            (self._compiled_object, ll.parse_assembly(text).as_bitcode()),
         )
 
 
