@@ -11,7 +11,7 @@ from typing import Any
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
-from rebat.records.detect import ALCF, SWF, TABLE
+from rebat.records.forms import ALCF, SWF, TABLE
 from rebat.workloads.batsim_json import read_workload, write_workload
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
 
