@@ -6,7 +6,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -22,7 +22,9 @@ from rebat.policies.placement.hazards import is_file
 from rebat.policies.presets import is_preset
 from rebat.results.files.run_folder import OVERVIEW
 from rebat.runs.scenario import ScenarioOptions
-from rebat.workloads.site import Site
+
+if TYPE_CHECKING:
+    from rebat.workloads.site import Site
 
 PROVENANCE = "provenance.json"
 """Name of the file in a results folder."""

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -47,7 +47,9 @@ from rebat.runs.scenario import OF_FAILURES, OPTIONS, Scenario, ScenarioOptions,
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.machine import machine_facts, names_in
-from rebat.workloads.site import Site
+
+if TYPE_CHECKING:
+    from rebat.workloads.site import Site
 
 ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
 """The options of a scenario that are arguments of `run`."""

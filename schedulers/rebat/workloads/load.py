@@ -15,6 +15,9 @@ from rebat.records.forms import ALCF, SWF, TABLE
 from rebat.workloads.batsim_json import read_workload, write_workload
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
 
+SITE_ENDING = ".toml"
+"""Ending of the file of a site (see `workloads.site`)."""
+
 
 def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
     """Read a workload or trace: ``.json``, ``.swf`` or ``.csv``, also ``.gz``, or ``.parquet``.
@@ -63,9 +66,11 @@ def _unknown_kind(path: Path) -> InputError:
 
 def workload_hash(path: Path) -> str:
     """Return a hash of all that determines a workload."""
-    from rebat.workloads.site import ENDING, site_hash
+    if path.suffix.lower() != SITE_ENDING:
+        return file_hash(path)
+    from rebat.workloads.site import site_hash
 
-    return site_hash(path) if path.suffix.lower() == ENDING else file_hash(path)
+    return site_hash(path)
 
 
 def save_workload(workload: Workload, path: Path) -> None:
@@ -114,6 +119,6 @@ READERS: dict[str, Callable[..., Workload]] = {
     ".swf": partial(_read_trace, form=SWF),
     ".csv": partial(_read_trace, form=ALCF),
     ".parquet": _read_parquet,
-    ".toml": _read_site,
+    SITE_ENDING: _read_site,
 }
 _KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, .parquet, or .toml"
