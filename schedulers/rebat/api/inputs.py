@@ -12,8 +12,8 @@ from rebat.api.provenance import SITE, WORKLOAD, InputFile
 from rebat.core.archive import is_plain
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash, located, names
-from rebat.workloads.load import workload_hash
-from rebat.workloads.site import ENDING, read_site
+from rebat.workloads.load import SITE_ENDING, workload_hash
+from rebat.workloads.site import read_site
 
 _SHIPPED = {
     WORKLOAD: ("workloads", ".json"),
@@ -76,7 +76,7 @@ def find_unpacked(recorded: Sequence[InputFile], folder: Path) -> Iterator[Found
     for row in recorded:
         path = folder / where[row]
         if path.is_file():
-            if path.suffix.lower() == ENDING and row.option == WORKLOAD:
+            if path.suffix.lower() == SITE_ENDING and row.option == WORKLOAD:
                 _check_site(path, row, recorded)
             if _hash_of(path) != row.sha256:
                 raise InputError("has changed", row.file, f"sha256 {row.sha256}")

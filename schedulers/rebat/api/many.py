@@ -54,8 +54,8 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise InputError if an option has no effect."""
+        from rebat.results.catalogue import check_metric
         from rebat.results.metric import name_of
-        from rebat.runs.seeds import check_metric
 
         if self.workers is not None and not self.many:
             raise InputError("has no effect", "--workers", "--seeds as well")

@@ -5,25 +5,26 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from rebat.api.choosing import Policies
-from rebat.campaign.store import OVERVIEW
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash, write_json
-from rebat.core.version import rebat_version
+from rebat.core.version import rebat_version, version_of
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law
 from rebat.policies.choosing import own_parts
 from rebat.policies.own import file_of, is_own
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.presets import is_preset
+from rebat.results.files.run_folder import OVERVIEW
 from rebat.runs.scenario import ScenarioOptions
-from rebat.workloads.site import Site
+
+if TYPE_CHECKING:
+    from rebat.workloads.site import Site
 
 PROVENANCE = "provenance.json"
 """Name of the file in a results folder."""
@@ -79,12 +80,8 @@ NO_ORIGIN = Origin()
 def versions() -> dict[str, str]:
     """Return the versions of rebat, Python, and the packages that affect results."""
     present = {"rebat": rebat_version(), "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            present[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return present
+    found = {name: version_of(name) for name in _PACKAGES}
+    return present | {name: version for name, version in found.items() if version is not None}
 
 
 def origin_of(

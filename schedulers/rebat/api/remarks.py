@@ -23,7 +23,7 @@ from rebat.models.failures.recorded import Recorded, Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 from rebat.policies.presets import Preset
-from rebat.records.judge import MARK, is_finding
+from rebat.records.findings import MARK, is_finding
 from rebat.runs.scenario import CheckpointModel, Checkpoints, ScenarioOptions
 from rebat.runs.single import RunResult
 from rebat.workloads.batsim_json import NAME, mistakable

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -44,11 +44,12 @@ from rebat.models.failures.recorded import Recorded, Trace
 from rebat.results.comparison import Runs
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.scenario import OF_FAILURES, OPTIONS, Scenario, ScenarioOptions, grouped
-from rebat.runs.seeds import SeedRuns, run_seeds
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.machine import machine_facts, names_in
-from rebat.workloads.site import Site
+
+if TYPE_CHECKING:
+    from rebat.workloads.site import Site
 
 ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
 """The options of a scenario that are arguments of `run`."""
@@ -283,6 +284,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def _seeds(self) -> Result:
+        from rebat.runs.seeds import SeedRuns, run_seeds  # a single seed needs no processes
+
         self._check_drawn()
         names = {p.name: getattr(p, "place", p.name) or p.name for p in self.policies}
         kinds = {p.name: p.kind for p in self.policies if not getattr(p, "place", p.name)}

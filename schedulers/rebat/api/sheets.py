@@ -13,7 +13,7 @@ from rebat.console.output import Sheet
 from rebat.core.errors import InputError
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
-from rebat.results.catalogue import USUAL, VERDICT, metric
+from rebat.results.catalogue import USUAL, VERDICT, check_metric, metric
 from rebat.results.comparison import (
     MetricRow,
     Runs,
@@ -26,7 +26,6 @@ from rebat.results.intervals import marked, spread
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
 from rebat.results.metric import Name, name_of, written
-from rebat.runs.seeds import check_metric
 
 MANY_POLICIES = 3
 """Maximum number of policies in a table with a row per metric."""

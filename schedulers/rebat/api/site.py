@@ -5,23 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rebat.core.errors import InputError
 from rebat.models.failures.recorded import Recorded
 from rebat.runs.scenario import ScenarioOptions
-from rebat.workloads.load import load_workload
-from rebat.workloads.site import ENDING, Site, read_site
+from rebat.workloads.load import SITE_ENDING, load_workload
+
+if TYPE_CHECKING:
+    from rebat.workloads.site import Site
 
 
 def site_in(workload: Any) -> Site | None:
     """Return the site that an argument for a workload names, or None if it is something else."""
-    if not isinstance(workload, str | Path) or Path(workload).suffix.lower() != ENDING:
+    if not isinstance(workload, str | Path) or Path(workload).suffix.lower() != SITE_ENDING:
         return None
     if not Path(workload).is_file():
         raise InputError("does not exist", str(workload), "a site.toml of 'rebat calibrate'")
+    from rebat.workloads.site import read_site  # most workloads are not sites
+
     return read_site(Path(workload))
 
 

@@ -36,12 +36,12 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.files import atomic_path, write_text
 from rebat.core.folders import check_no_result
+from rebat.results.files.run_folder import OVERVIEW
 from rebat.runs.runner import Outcome
 from rebat.runs.single import RUN_FILES
 from rebat.runs.unit import Unit, key_of
 
 TABLE = "results.parquet"
-OVERVIEW = "campaign.json"
 RESULTS = "results.jsonl"
 
 State = Literal["ok", "failed", "missing", "damaged"]

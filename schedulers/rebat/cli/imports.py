@@ -19,7 +19,7 @@ from rebat.core.folders import atomic_folder
 from rebat.core.formatting import counted
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions
-from rebat.records.detect import AUTO, TABLE
+from rebat.records.forms import AUTO, TABLE
 from rebat.records.options import Strict
 from rebat.workloads.importing import ABOUT
 from rebat.workloads.trace import TraceOptions
@@ -383,7 +383,7 @@ OF_BOTH = ("sacct", "csv")
 def reject_failures(path: Path) -> None:
     """Raise InputError if a file for 'rebat workload import' contains failures or a workload."""
     from rebat.models.failures.records.formats import detected
-    from rebat.records.detect import EVENTS
+    from rebat.records.forms import EVENTS
 
     if _is_workload(path):
         raise _misplaced(path, "a workload", "a trace; 'rebat run' reads workloads directly")

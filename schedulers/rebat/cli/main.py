@@ -292,7 +292,7 @@ def collect_less_garbage() -> None:
     A short command spends a tenth of its time in the collector, and most of this time at its end,
     when Python removes all modules.
     """
-    gc.set_threshold(50_000, 20)
+    gc.set_threshold(200_000, 20)
     atexit.register(gc.freeze)
 
 

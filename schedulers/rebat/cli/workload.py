@@ -361,7 +361,7 @@ def describe(
 
 
 def _workload_lines(facts: dict[str, Any]) -> list[str]:
-    from rebat.records.judge import is_finding
+    from rebat.records.findings import is_finding
 
     lines = [
         f"{counted(facts['jobs'], 'job')} for {counted(facts['nodes'], 'node')}, "

@@ -129,12 +129,14 @@ def compiled_outcome(
         reason = plain if how == "compiled" else ""
     if not reason:
         assert isinstance(preset, Preset)
-        pays = len(workload.jobs) >= PAYS or how == "compiled" or ready(preset.point)
+        compiled = how != "interpreted" and not plain and may_compile()
+        if compiled and how != "compiled" and len(workload.jobs) < PAYS:
+            compiled = ready(preset.point)
         try:
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes,
                 cores_per_node=cores_per_node, max_attempts=max_attempts,
-                compiled=pays and how != "interpreted" and not plain and may_compile(),
+                compiled=compiled,
                 hazards=preset.hazards, uptime_us=uptime_us, explain=explain,
                 on_progress=on_progress,
             )  # fmt: skip

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python
 from numba.misc.appdirs import AppDirs
 
 from rebat.kernels.compiling import compiling
@@ -24,8 +24,9 @@ FOLDERS = "kernels", "models", "rules", "drive"
 """The folders of the package with compiled functions."""
 
 _MARKS = "kernel|inlined|step|inner|loop|rule|inlined_rule|whole_rule"
-_COMPILED = re.compile(rf"^@({_MARKS})\b", re.MULTILINE)
-_IMPORT = re.compile(r"^from (rebat[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+# no file begins with these lines, and a pattern that begins with ^ takes fifty times as long
+_COMPILED = re.compile(rf"\n@({_MARKS})\b")
+_IMPORT = re.compile(r"\nfrom (rebat[\w.]*) import (\([^)]*\)|.*)")
 _CONSTANT = re.compile(r"\b[A-Z][A-Z0-9_]*\b")
 
 
@@ -103,7 +104,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code for a signature, or None if it is not in the cache."""
-        rtsys.initialize(target_context)
+        _add_runtime()
         code = None
         if self._enabled:
             try:
@@ -134,6 +135,17 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 @cache
+def _add_runtime() -> None:
+    """Add the functions of numba's runtime that are written in C, for code from the cache.
+
+    The runtime's other functions are in this code already. numba compiles them again before it
+    compiles its first function.
+    """
+    for name, address in _nrt_python.c_helpers.items():
+        ll.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+@cache
 def sources_stamp() -> str:
     """Return the hash of the sources of all kernels and of the constants in them."""
     sources = sources_of_kernels(Path(__file__).parents[1])
@@ -152,7 +164,7 @@ def sources_of_kernels(package: Path) -> dict[Path, str]:
     sources: dict[Path, str] = {}
     for folder in FOLDERS:
         for file in (package / folder).glob("*.py"):
-            text = file.read_text()
+            text = file.read_bytes().decode()
             # jit.py and code_cache.py decide how functions are compiled
             if folder == "kernels" or _COMPILED.search(text):
                 sources[file] = text
@@ -173,17 +185,29 @@ def sources_of_kernels(package: Path) -> dict[Path, str]:
 def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
     """Return whether machine code of a kernel for these arguments is in memory or in the cache."""
     compiled = getattr(kernel, "compiled", kernel)  # the compiled function replaces the kernel
-    types = tuple(numba.typeof(argument) for argument in arguments)
-    return types in compiled.overloads or types in KernelCache(compiled.py_func).signatures()
+    return _types(arguments) in compiled.overloads or is_cached_for(compiled.py_func, arguments)
 
 
-def machine_code(function: Callable[..., Any], part: bool = False, **options: Any) -> Any:
+def is_cached_for(function: Callable[..., Any], arguments: tuple[Any, ...] | None) -> bool:
+    """Return whether machine code of a function is on disk, for these arguments or for any."""
+    signatures = KernelCache(function).signatures()
+    return bool(signatures) if arguments is None else _types(arguments) in signatures
+
+
+def _types(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(numba.typeof(argument) for argument in arguments)
+
+
+def machine_code(
+    function: Callable[..., Any], part: bool = False, whole: bool = False, **options: Any
+) -> Any:
     """Return ``function`` compiled with this cache and the options of ``numba.njit``.
 
-    A ``part`` is only compiled together with a function that calls it.
+    A ``part`` is only compiled together with a function that calls it. Only Python calls a
+    ``whole`` function.
     """
-    if part:
-        options["pipeline_class"] = _PartCompiler
+    if part or whole:
+        options["pipeline_class"] = _PartCompiler if part else _WholeCompiler
     compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=part, **options)(
         function
     )
@@ -223,6 +247,31 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 class _PartCompiler(Compiler):  # type: ignore[misc]
     def __init__(self, typing: Any, target: Any, library: Any, *arguments: Any) -> None:
         library = library or _Part(target.codegen(), "part")
+        super().__init__(typing, target, library, *arguments)
+
+
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code that is stored without its LLVM code, because no other function contains it.
+
+    Reading the LLVM code of the loop would take longer than simulating a month. Functions that do
+    nothing replace it: numba reads the names of the functions from it.
+    """
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        self._ensure_finalized()
+        names = [each.name for each in self._final_module.functions if not each.is_declaration]
+        text = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in names)
+        return (
+            self.name,
+            "object",
+            (self._compiled_object, ll.parse_assembly(text).as_bitcode()),
+        )
+
+
+class _WholeCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, library: Any, *arguments: Any) -> None:
+        library = library or _Whole(target.codegen(), "whole")
+        library.enable_object_caching()
         super().__init__(typing, target, library, *arguments)
 
 

@@ -75,6 +75,13 @@ class Kernel:
         """Whether the compiled function exists, for some arguments."""
         return "compiled" in vars(self)
 
+    def is_on_disk(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether machine code for these arguments is in the cache. If so, it is used."""
+        found = _is_on_disk(self._function, arguments)
+        if found and self._left_s is None:
+            self._left_s = 0.0
+        return found
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.compiled, name)
 
@@ -104,16 +111,16 @@ class Kernel:
         return compiled
 
 
-def _is_on_disk(function: Any) -> bool:
-    """Return whether machine code of a kernel is in the cache, for any arguments."""
+def _is_on_disk(function: Any, arguments: tuple[Any, ...] | None = None) -> bool:
+    """Return whether machine code of a kernel is in the cache, for these arguments or for any."""
     source = Path(function.__code__.co_filename)
     name = f"{source.stem}.{function.__qualname__}-"
     files = (file.name for folder in _folders(source) for file in folder.iterdir())
     if not any(file.startswith(name) for file in files):
         return False
-    from rebat.kernels.code_cache import KernelCache
+    from rebat.kernels.code_cache import is_cached_for
 
-    return bool(KernelCache(function).signatures())
+    return is_cached_for(function, arguments)
 
 
 def _folders(source: Path) -> list[Path]:
@@ -134,8 +141,8 @@ def is_ready(function: Any, arguments: tuple[Any, ...]) -> bool:
     if not may_compile():
         return True
     kernel = machine_code_of(function) if function in _RULES else function
-    if isinstance(kernel, Kernel) and not kernel.is_loaded and not _is_on_disk(kernel.__wrapped__):
-        return False  # without importing numba
+    if isinstance(kernel, Kernel) and not kernel.is_loaded:
+        return kernel.is_on_disk(arguments)
     from rebat.kernels.code_cache import is_compiled_for
 
     return is_compiled_for(kernel, arguments)
@@ -184,7 +191,7 @@ _MACHINE_CODE: dict[Any, Any] = {}
 
 def whole_rule(function: Function) -> Function:
     """Declare a rule that Python calls as machine code, with all rules that it calls."""
-    _RULES[function] = {"_nrt": False}
+    _RULES[function] = {"_nrt": False, "whole": True}
     return function
 
 

@@ -578,7 +578,7 @@ def lengthened_workload(
     delays_us = delays_us_of([of_name[name] for name in jobs.profile_names])
     rows, codes = distinct(jobs.profile_codes, jobs.n_nodes)
     before, sizes = jobs.profile_codes[rows], jobs.n_nodes[rows]
-    fields = {size: fields_on(size) for size in np.unique(sizes).tolist()}
+    fields = {size: fields_on(size) for size in sorted(set(sizes.tolist()))}
     delays_s = longer_us(delays_us[before], sizes) / US_PER_S
     names = [jobs.profile_names[code] for code in before.tolist()]
     profiles = {

@@ -11,16 +11,23 @@ from pathlib import Path
 
 from rebat.core.errors import InputError
 from rebat.records.foreign import FIRST_LINES, reject_foreign
+from rebat.records.forms import (
+    ALCF,
+    EVENTS,
+    FTA,
+    LANL,
+    MIRA_RAS,
+    PBS,
+    PLAIN,
+    SACCT,
+    SACCTMGR,
+    SWF,
+    TABLE,
+)
 from rebat.records.mapping import detected_mapping, identifying, shipped_mappings
 from rebat.records.pbs import RECORD
 from rebat.records.slurm_rows import header_of
 from rebat.records.sources import PARQUET, kind_of, opened
-
-AUTO = "auto"
-SWF, ALCF, SACCT, PBS, TABLE = "swf", "alcf", "sacct", "pbs", "table"
-LANL, MIRA_RAS, FTA, SACCTMGR, PLAIN = "lanl", "mira-ras", "fta", "sacctmgr", "csv"
-EVENTS = "events"
-"""The format of Batsim's own event files."""
 
 LANL_COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
 PLAIN_COLUMNS = ("node", "down", "up")

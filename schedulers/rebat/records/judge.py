@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judgement of a record: facts that can shape an answer, with the option that changes each.
 
-A finding states what is in the record, how often, in which rows, and what the import does. Each
-finding begins with `MARK`. The workload keeps the findings as notes. Other commands repeat them, so
-the options are those of ``import``. Records of several clusters in one file share ids of jobs, but
-must not share nodes.
+A finding states what is in the record, how often, in which rows, and what the import does (see
+`records.findings`). The workload keeps the findings as notes. Other commands repeat them, so the
+options are those of ``import``. Records of several clusters in one file share ids of jobs, but must
+not share nodes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from rebat.core.errors import InputError
 from rebat.core.formatting import counted, node_hours
 from rebat.core.units import format_duration
 from rebat.records.clock import Floats
+from rebat.records.findings import finding
 from rebat.records.hosts import expanded
 from rebat.records.table import Rows
-
-MARK = "check: "
-"""Begin of the note of a finding."""
 
 MAX_LISTED = 10
 """Maximum number of ids that a finding lists."""
@@ -41,16 +39,6 @@ EARLY_SHARE = 0.05
 
 Stragglers that hold more than this share of the node time are a part of the load: they are kept.
 """
-
-
-def finding(text: str, advice: str) -> str:
-    """Return a finding as a note: what is in the record, and what to do to change the import."""
-    return f"{MARK}{text}; {advice}"
-
-
-def is_finding(note: str) -> bool:
-    """Return whether a note of a workload is a finding."""
-    return note.startswith(MARK)
 
 
 def listed(ids: Sequence[str]) -> str:

@@ -13,8 +13,8 @@ import numpy as np
 from rebat.core.formatting import counted
 from rebat.core.units import format_duration
 from rebat.records.attempts import AttemptsOfNodes, Indices
+from rebat.records.findings import finding
 from rebat.records.hosts import expanded, folded
-from rebat.records.judge import finding
 from rebat.records.node_events import DownRow
 from rebat.records.table import Rows
 from rebat.records.values import OPEN

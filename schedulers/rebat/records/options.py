@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 Strict = Annotated[
     bool,
@@ -19,5 +19,8 @@ Stale = Annotated[
     "next (default): end the event at the next job or event of the node; drop: ignore the event; "
     "keep: the node stays down.",
 ]
+Maintained = Literal["leave-out", "down"]
+"""What happens in a maintenance period, see `models.failures.records.mira`."""
+MAINTAINED: tuple[Maintained, ...] = get_args(Maintained)
 ZONE = "Time zone of dates without a time zone, for example Europe/Paris (default: {}). {}"
 """Help of the time zone, with its default and a sentence about its other uses."""

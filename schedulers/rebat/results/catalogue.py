@@ -8,6 +8,7 @@ and compute it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from rebat.core.errors import InputError, unknown_name
@@ -111,3 +112,9 @@ def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
             raise InputError(error.problem, "--columns", "a metric of comparison.csv")
         names.append(of)
     return tuple(names)
+
+
+def check_metric(metric: Name, option: str) -> None:
+    """Check the name of a metric, which is the value of an option."""
+    if not any(fnmatchcase(metric[0], name) for name in RECORDED):
+        raise InputError(f"unknown metric {metric[0]!r}", option, ", ".join(RECORDED))

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rebat.core.errors import InputError, PolicyError
-from rebat.results.catalogue import RECORDED
 from rebat.results.comparison import Runs
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import as_json
@@ -118,9 +116,3 @@ def _units(requested: SeedRuns, runs: Iterable[tuple[int, str]]) -> list[Unit]:
 def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
     """Simulate a policy with a seed, in a worker, and return its metrics."""
     return as_json(simulate_run(unit).summary)
-
-
-def check_metric(metric: Name, option: str) -> None:
-    """Check the name of a metric, which is the value of an option."""
-    if not any(fnmatchcase(metric[0], name) for name in RECORDED):
-        raise InputError(f"unknown metric {metric[0]!r}", option, ", ".join(RECORDED))

@@ -22,7 +22,6 @@ from rebat.core.table import Table, distinct
 from rebat.core.traits import OWNERS, traits_of
 from rebat.core.version import rebat_version
 from rebat.drive.choose import compiled_outcome, how_of
-from rebat.drive.drivers import driver_for
 from rebat.drive.messages import Messages
 from rebat.drive.outcome import Outcome
 from rebat.drive.plan_record import PlanRecord, PlanRecorder
@@ -167,6 +166,8 @@ def simulate(
         )
     )
     if outcome is None:
+        from rebat.drive.drivers import driver_for  # few runs ask a policy
+
         engine = Engine(
             workload,
             n_nodes=n_nodes,

@@ -14,8 +14,8 @@ from rebat.core.jobs import Workload
 from rebat.records import detect
 from rebat.records.alcf import read_alcf
 from rebat.records.clock import Floats, zone_of
-from rebat.records.detect import ALCF, AUTO, PBS, SACCT, SWF, TABLE
 from rebat.records.foreign import FIRST_LINES
+from rebat.records.forms import ALCF, AUTO, PBS, SACCT, SWF, TABLE
 from rebat.records.judge import early_note
 from rebat.records.mapping import TableMapping
 from rebat.records.pbs import read_pbs

@@ -11,10 +11,12 @@ from typing import Any
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
-from rebat.records.detect import ALCF, SWF, TABLE
+from rebat.records.forms import ALCF, SWF, TABLE
 from rebat.workloads.batsim_json import read_workload, write_workload
-from rebat.workloads.importing import detected_text, read_jobs
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
+
+SITE_ENDING = ".toml"
+"""Ending of the file of a site (see `workloads.site`)."""
 
 
 def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
@@ -36,7 +38,7 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     """
     path = Path(path)
     if mapping is not None:
-        return read_jobs(path, TABLE, mapping=mapping, **options)
+        return _read_trace(path, TABLE, mapping=mapping, **options)
     return READERS[known_ending(path)](path, **options)
 
 
@@ -50,6 +52,8 @@ def known_ending(path: Path) -> str:
 
 def _unknown_kind(path: Path) -> InputError:
     """Return an error that names the command for a trace, if the content is a trace."""
+    from rebat.workloads.importing import detected_text
+
     try:
         form = detected_text(path)
     except InputError:
@@ -62,15 +66,23 @@ def _unknown_kind(path: Path) -> InputError:
 
 def workload_hash(path: Path) -> str:
     """Return a hash of all that determines a workload."""
-    from rebat.workloads.site import ENDING, site_hash
+    if path.suffix.lower() != SITE_ENDING:
+        return file_hash(path)
+    from rebat.workloads.site import site_hash
 
-    return site_hash(path) if path.suffix.lower() == ENDING else file_hash(path)
+    return site_hash(path)
 
 
 def save_workload(workload: Workload, path: Path) -> None:
     """Write a workload for Batsim (``.json``, ``.json.gz``) or, faster, as ``.parquet``."""
     write = write_parquet if path.suffix.lower() == ".parquet" else write_workload
     write(workload, path)
+
+
+def _read_trace(path: Path, form: str, **options: Any) -> Workload:
+    from rebat.workloads.importing import read_jobs  # workloads need no readers of records
+
+    return read_jobs(path, form, **options)
 
 
 def _read_json(path: Path, **options: Any) -> Workload:
@@ -80,7 +92,7 @@ def _read_json(path: Path, **options: Any) -> Workload:
 
 def _read_parquet(path: Path, **options: Any) -> Workload:
     if not is_workload(path):
-        return read_jobs(path, TABLE, **options)
+        return _read_trace(path, TABLE, **options)
     _check_no_options(path, options)
     return read_parquet(path)
 
@@ -104,9 +116,9 @@ def _check_no_options(path: Path, options: dict[str, Any]) -> None:
 
 READERS: dict[str, Callable[..., Workload]] = {
     ".json": _read_json,
-    ".swf": partial(read_jobs, form=SWF),
-    ".csv": partial(read_jobs, form=ALCF),
+    ".swf": partial(_read_trace, form=SWF),
+    ".csv": partial(_read_trace, form=ALCF),
     ".parquet": _read_parquet,
-    ".toml": _read_site,
+    SITE_ENDING: _read_site,
 }
 _KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, .parquet, or .toml"

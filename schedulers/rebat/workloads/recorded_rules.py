@@ -16,8 +16,9 @@ import numpy.typing as npt
 from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
+from rebat.records.findings import finding
 from rebat.records.hosts import HostLists, expanded
-from rebat.records.judge import finding, listed
+from rebat.records.judge import listed
 from rebat.records.slurm_rules import RecordedReservation, SlurmRules
 from rebat.workloads.accounted import AccountedJobs
 from rebat.workloads.machine import names_in

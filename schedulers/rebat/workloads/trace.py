@@ -28,7 +28,8 @@ from rebat.core.jobs import Workload, rounded_us
 from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
 from rebat.records.clock import zone_of
-from rebat.records.judge import is_finding, record_begin_s, stragglers_note
+from rebat.records.findings import is_finding
+from rebat.records.judge import record_begin_s, stragglers_note
 from rebat.records.options import ZONE, Cluster, Stale
 from rebat.records.table import Problems
 from rebat.workloads.build import delay_workload

@@ -14,7 +14,6 @@ import inspect
 import math
 import re
 import textwrap
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -216,6 +215,8 @@ class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 @cache
 def prefabs() -> dict[str, Prefab]:
     """Return all failure laws of real machines, by name."""
+    import tomllib  # most runs read no table of machines
+
     rows: dict[str, Any] = {}
     for file in (FILE, FLEETS):
         rows |= tomllib.loads((folder("failure_events") / file).read_text())

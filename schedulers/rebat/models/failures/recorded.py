@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -47,15 +47,11 @@ from rebat.models.failures.events import (
 )
 from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.outages import events_of_outages, grouped, merged_events, outages_of
-from rebat.models.failures.records.formats import (
-    FORMATS,
-    ReaderOptions,
-    detected,
-    read_record,
-    rejecting_records,
-)
-from rebat.models.failures.records.mira import MAINTAINED, Maintained
-from rebat.records.detect import AUTO, EVENTS
+from rebat.records.forms import AUTO, EVENTS
+from rebat.records.options import MAINTAINED, Maintained
+
+if TYPE_CHECKING:
+    from rebat.models.failures.records.formats import ReaderOptions
 
 
 class Recorded(Law, frozen=True):
@@ -104,6 +100,8 @@ class Recorded(Law, frozen=True):
     paths: ClassVar[tuple[str, ...]] = ("file", "maintenance")
 
     def __post_init__(self) -> None:
+        from rebat.models.failures.records.formats import FORMATS  # most laws read no record
+
         formats = (AUTO, EVENTS, *FORMATS)
         tables = {"format": formats, "map": WAYS, "maintained": ("", *MAINTAINED)}
         for name, choices in tables.items():
@@ -173,6 +171,8 @@ class Recorded(Law, frozen=True):
 
         The number of nodes is None if the record does not state it.
         """
+        from rebat.models.failures.records.formats import ReaderOptions, read_record
+
         path, options, form = Path(self.file), self._reader_options(), self.form
         if form != EVENTS:
             record = read_record(form, path, options)
@@ -188,6 +188,8 @@ class Recorded(Law, frozen=True):
     @property
     def form(self) -> str:
         """The format of the record."""
+        from rebat.models.failures.records.formats import detected
+
         return detected(Path(self.file)) if self.format == AUTO else self.format
 
     @property
@@ -210,6 +212,8 @@ class Recorded(Law, frozen=True):
         }
 
     def _reader_options(self) -> ReaderOptions:
+        from rebat.models.failures.records.formats import ReaderOptions
+
         return ReaderOptions(
             system=self.system or None,
             platform=None if self.platform < 0 else self.platform,
@@ -240,6 +244,19 @@ def _outages(
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read_events(
+    path: Path, cores_per_node: int | None = None, numbers: Numbers = "cores"
+) -> list[MachineEvent]:
+    """Read an event file. If it is a record, the error says so."""
+    try:
+        return read_events(path, cores_per_node, numbers)
+    except InputError as error:
+        from rebat.models.failures.records.formats import rejecting_records
+
+        with rejecting_records(path):
+            raise error
 
 
 class Trace(Law, frozen=True):
@@ -278,9 +295,7 @@ class Trace(Law, frozen=True):
                 "a horizon has no effect on recorded failures", self.file, "no horizon"
             )
         groups_of(n_nodes, cores_per_node)
-        path = Path(self.file)
-        with rejecting_records(path):
-            events = read_events(path, cores_per_node, self.numbers)
+        events = _read_events(Path(self.file), cores_per_node, self.numbers)
         try:
             check_alternation(events, n_nodes)
         except InputError as error:
@@ -302,9 +317,7 @@ class Trace(Law, frozen=True):
 
     @property
     def _lines(self) -> list[MachineEvent]:
-        path = Path(self.file)
-        with rejecting_records(path):
-            return read_events(path)
+        return _read_events(Path(self.file))
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Yield outages of single nodes. A node that is never repaired stays down forever."""

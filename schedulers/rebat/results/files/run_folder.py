@@ -38,6 +38,9 @@ from rebat.results.measures.timeline import (
 RECORDED = "recorded"
 """Policy name of a recorded run, and the key of its source in summary.json."""
 
+OVERVIEW = "campaign.json"
+"""Name of the file that describes the results folder of a campaign."""
+
 
 class RecordSource(msgspec.Struct, frozen=True):
     """The source of a recorded run, and how the run differs from a simulated run.

@@ -11,7 +11,6 @@ import msgspec
 
 from rebat.api.remarks import of_findings, of_partitions, of_record_end
 from rebat.api.workloads import LoadedWorkload
-from rebat.campaign.store import OVERVIEW
 from rebat.console.output import print_remarks
 from rebat.core.errors import InputError
 from rebat.core.files import write_bytes, write_text
@@ -23,6 +22,7 @@ from rebat.models.failures.recorded import Recorded
 from rebat.report.parts import Picture, Report, Table, html, markdown, points
 from rebat.report.runs_index import lines_of, sweeps
 from rebat.results.catalogue import metric
+from rebat.results.files.run_folder import OVERVIEW
 from rebat.results.intervals import FEWEST, Interval, marked, spread
 from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import check_without_checkpoints

@@ -15,7 +15,7 @@ import msgspec
 
 from rebat.core.declared import Seconds
 from rebat.core.errors import InputError, unknown_name
-from rebat.models.failures.records.mira import Maintained, mira_record
+from rebat.models.failures.records.mira import mira_record
 from rebat.models.failures.records.record import Record, record_of
 from rebat.models.failures.records.slurm import (
     SLURMD_TIMEOUT_S,
@@ -27,12 +27,12 @@ from rebat.models.failures.records.slurm import (
 )
 from rebat.records import detect
 from rebat.records.clock import zone_of
-from rebat.records.detect import AUTO, EVENTS, FTA, LANL, MIRA_RAS, PLAIN, SACCT, SACCTMGR
 from rebat.records.down_table import read_down_table
+from rebat.records.forms import AUTO, EVENTS, FTA, LANL, MIRA_RAS, PLAIN, SACCT, SACCTMGR
 from rebat.records.fta import read_fta
 from rebat.records.lanl import read_lanl
 from rebat.records.node_events import DownRow
-from rebat.records.options import ZONE, Cluster, Stale, Strict
+from rebat.records.options import ZONE, Cluster, Maintained, Stale, Strict
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ import heapq
 from datetime import UTC
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -30,15 +29,13 @@ from rebat.models.failures.records.record import Record, record_of
 from rebat.models.topology import MIRA
 from rebat.records.clock import Floats, midnight_s
 from rebat.records.mira_ras import COMPUTE, PARTS, read_mira_ras, read_periods
+from rebat.records.options import Maintained
 from rebat.records.outages import drop, only
 
 BOARD = 32
 """Number of compute cards on a node board. A card is a node."""
 
 _BLOCKS = TorusBlocks(MIRA, MIDPLANES[MIRA])
-
-Maintained = Literal["leave-out", "down"]
-MAINTAINED: tuple[Maintained, ...] = get_args(Maintained)
 
 
 def mira_record(
