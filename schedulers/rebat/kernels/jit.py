@@ -77,10 +77,10 @@ class Kernel:
 
     def is_on_disk(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether machine code for these arguments is in the cache. If so, it is used."""
-        found = _is_on_disk(self._function, arguments)
-        if found and self._left_s is None:
+        is_there = _is_on_disk(self._function, arguments)
+        if is_there and self._left_s is None:
             self._left_s = 0.0
-        return found
+        return is_there
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.compiled, name)
