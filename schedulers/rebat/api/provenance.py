@@ -80,8 +80,8 @@ NO_ORIGIN = Origin()
 def versions() -> dict[str, str]:
     """Return the versions of rebat, Python, and the packages that affect results."""
     present = {"rebat": rebat_version(), "python": platform.python_version()}
-    versions = {name: version_of(name) for name in _PACKAGES}
-    return present | {name: version for name, version in versions.items() if version is not None}
+    installed = {name: version_of(name) for name in _PACKAGES}
+    return present | {name: version for name, version in installed.items() if version is not None}
 
 
 def origin_of(
