@@ -104,10 +104,11 @@ class AskedQueue:
 
     def due(self) -> list[tuple[int, Attempt]]:
         """Return the attempts whose planned start is reached, with their positions."""
-        session = self._session
-        positions = np.flatnonzero(self.starts_us <= session.now_us).tolist()
-        attempts = session.state.attempts
-        self.jobs_due = [attempts[self._column("queue")[at]].job for at in positions]
+        session, n = self._session, len(self)
+        room, attempts, self.jobs_due = session.room, session.state.attempts, []
+        k = counts.due(room.start[self._p], n, session.now_us, room.positions) if n else 0
+        positions = room.positions[:k].tolist()
+        self.jobs_due += [attempts[a].job for a in room.queue[self._p, positions].tolist()]
         return [(at, self.attempt(at)) for at in positions]
 
     def enter(self, attempt: Attempt) -> None:
@@ -282,7 +283,9 @@ class ByRules(Recorder):
     def _book(self, started: Sequence[Running]) -> None:
         """Record the attempts that Python started, if it decides on starts."""
         session, of_group = self._session, dict[int, list[int]]()
-        for running in started if session.state.n.asks else ():
+        if not session.state.n.asks:
+            return
+        for running in started:
             a = running.attempt.serial - 1
             j = session.state.attempts[a].job
             p = session.state.jobs[j].part
@@ -346,7 +349,7 @@ class ByRules(Recorder):
                 entered.append(msgspec.structs.replace(attempt, walltime_us=row.wall))
         queue = AskedQueue(session, p, entered)
         self._proposals += self._decide(p, queue)
-        if queue.jobs_due is not None:
+        if queue.jobs_due:
             self._due[p] = queue.jobs_due
 
     def choose(self, state: Any, usable: Any, a: int, out: Any) -> int:
