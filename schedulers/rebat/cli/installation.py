@@ -78,7 +78,8 @@ def warmup(
     """Compile the loop and the kernels, so that later runs are fast.
 
     The loop is compiled for these policies (default: baseline) and all that use the same rules.
-    Steals at checkpoints, rounded numbers and the placement 'named' are compiled separately.
+    Steals at checkpoints, rounded numbers and the placement 'named' are compiled separately. For
+    policies whose rules are not compiled, only the kernels are.
 
     The machine code is stored next to the package. Without this command, the loop and the kernels
     run as plain Python. A run compiles kernels that take long, and the loop only if the workload is
@@ -88,16 +89,25 @@ def warmup(
     Examples:
       rebat warmup
       rebat warmup baseline h211 batsched-easy authors-h211
+      rebat warmup faps dbes
     """
     from rebat.api.failures import failures
     from rebat.api.run import run
-    from rebat.drive.choose import VARIABLE
+    from rebat.drive.choose import VARIABLE, why_not_compiled
+    from rebat.kernels import jit
+    from rebat.models.topology import parse_torus
+    from rebat.policies.presets import Preset, scheduler
 
     names = policies or ("baseline",)
     warm(names)
-    os.environ[VARIABLE] = "compiled"
-    try:
-        run("toy", names, failures=failures(file="toy"))
-    finally:
-        del os.environ[VARIABLE]
-    click.echo("the loop is compiled")
+    jit.INTERPRETED_S = 0  # each kernel is compiled when it is called first
+    for policy in map(scheduler, names):
+        compiled = isinstance(policy, Preset) and not why_not_compiled(policy.point)
+        torus = policy.point.values.get("torus") if isinstance(policy, Preset) else None
+        nodes = parse_torus("8x8x8x8" if torus == "auto" else torus).n_nodes if torus else None
+        os.environ[VARIABLE] = "compiled" if compiled else "auto"
+        try:
+            run("toy", [policy.name], nodes=nodes, failures=failures(mtbf="9s", downtime="3s"))
+        finally:
+            del os.environ[VARIABLE]
+    click.echo("the loop and the kernels are compiled")
