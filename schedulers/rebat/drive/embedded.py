@@ -98,7 +98,7 @@ def run(
             now = min(now, line_at[n.next_line])
         missing = n.next_line == n_lines and parameters.drawn and not stuck
         if not missing and (now == FOREVER_US or (stuck and parameters.drawn)):
-            return codes.REFERENCE
+            return codes.IMPOSSIBLE
         while n.next_job + n_arriving < n_jobs and jobs[n.next_job + n_arriving].submit == now:
             n_arriving += 1
         while n.next_line + n_events < n_lines and line_at[n.next_line + n_events] == now:

@@ -126,7 +126,7 @@ def with_spaces(room: tables.Room, table: BlockTable | None, n_more: int) -> Blo
     if table is None:
         return None
     spaces = spaces_of(table)
-    needed = table_needed(readable(room.state), room, table, n_more)
+    needed = table_needed(readable(room.state), table, n_more)
     if all(n >= least for n, least in zip(spaces, needed, strict=True)):
         return table
     return larger_table(

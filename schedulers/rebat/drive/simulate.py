@@ -346,7 +346,7 @@ def simulate(
         outcome = play(*lines, room, plan, cells, extended(parameters), recorder)
         if outcome == codes.DONE:
             break
-        if outcome == codes.REFERENCE:
+        if outcome == codes.IMPOSSIBLE:
             raise Uncovered("a run that ends with an error")
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))

@@ -285,7 +285,7 @@ def change_nodes(
     for i in range(len(changed)):
         node = changed[i]
         if state.failed[node] != up:
-            return codes.REFERENCE
+            return codes.IMPOSSIBLE
         state.failed[node] = not up
         if up:
             state.up_since[node] = now

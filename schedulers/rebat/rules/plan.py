@@ -251,7 +251,7 @@ def plan(
                     # also if it came up for an instant, when a new hold took it
                     a = owner[node] - 1
                     if attempts[a].held_until < 0:
-                        return codes.REFERENCE
+                        return codes.IMPOSSIBLE
                     attempts[a].held_size -= 1
                     until = attempts[a].held_until
                     base_n = counts.change(base_t, base_f, base_n, now, until, 1)
@@ -511,10 +511,10 @@ def plan(
         elif n_wanted <= part.n_free:
             k = lowest_free_of(state, p, n_wanted, nodes[first:])
         if k < 0:
-            return codes.REFERENCE
+            return codes.IMPOSSIBLE
         chosen = nodes[first : first + k]
         if by_node and pool.first_obstacle(owner, down, free, chosen) >= 0:
-            return codes.REFERENCE
+            return codes.IMPOSSIBLE
         start_on(state, a, p, first, k, n_wanted, now)
         n.key += 1
         until = now + duration[at]

@@ -99,7 +99,7 @@ def plan_needed(state: Any, p: int, n_more: int) -> Any:
 
 
 @rule
-def table_needed(state: Any, room: Any, table: Any, n_more: int) -> Any:
+def table_needed(state: Any, table: Any, n_more: int) -> Any:
     """Return the numbers of slices, blocks and reservations that a plan of named nodes needs.
 
     Each change of nodes begins a slice at its start and its end, and can divide a block at both
@@ -169,7 +169,7 @@ def plan_fits(state: Any, room: Any, table: Any, n_more: int) -> bool:
         ):
             return False
     if table is not None:
-        slices, n_blocks, reserved = table_needed(state, room, table, n_more)
+        slices, n_blocks, reserved = table_needed(state, table, n_more)
         if (
             slices > table.t.shape[0]
             or n_blocks > table.first.shape[0] - 1

@@ -70,7 +70,7 @@ its nodes, or is queued like a new job."""
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
-DONE, MORE_EVENTS, LARGER_ROOM, REFERENCE = range(4)
+DONE, MORE_EVENTS, LARGER_ROOM, IMPOSSIBLE = range(4)
 """Outcomes: complete; the simulation continues with more events; or with larger arrays; the rules
 cannot continue, and a session repeats the run, which states the error."""
 
