@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from rebat.core.arrays import Ints
 from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError, unknown_name
 from rebat.models import resilient
@@ -29,7 +30,6 @@ from rebat.models.silent_errors import (
     SYNTHETIC_JOBS,
     SYNTHETIC_PROCS,
     SYNTHETIC_SETS,
-    Ints,
     draw_failures,
     error_rate,
     lower_bounds,
