@@ -78,6 +78,8 @@ class BoxPlan:
         self._timeline.forget(now_us)
 
     def clear(self) -> None:
+        if not len(self._rows):
+            return
         self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
