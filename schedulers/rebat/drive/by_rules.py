@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from rebat.contract import Changes, Machine, PlannedStarts, Proposal, Requeue, Stop, Wake, When
 from rebat.contract.proposals import PlanByRules
+from rebat.core.arrays import Ints
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
@@ -46,8 +46,6 @@ from rebat.rules.plan import has_news, withdraw
 from rebat.rules.room import plan_fits
 from rebat.state import codes, rooms, tables
 
-Ints = npt.NDArray[np.int64]
-
 PLANNING = (
     "depth", "first_only", "margin", "order", "on_arrival", "on_priority", "on_end", "on_failure",
     "on_repair", "named", "unplanned", "fifo", "shelf", "asks", "chooser", "cores", "tiered",
@@ -64,13 +62,13 @@ class AskedQueue:
     ----------
     entered : list of Attempt
         The attempts that arrived, then those that were resubmitted. They are not in the queue yet.
-    jobs_due : list of int, optional
+    jobs_due : list of int
         The rows of the jobs that `due` returned. If other attempts start, the plan is stale.
     """
 
     def __init__(self, session: AskState, p: int, entered: list[Attempt]) -> None:
         self._session, self._p, self.entered = session, p, entered
-        self.jobs_due: list[int] | None = None
+        self.jobs_due: list[int] = []
 
     def __len__(self) -> int:
         return int(self._session.state.parts[self._p].n_queued)
@@ -105,10 +103,10 @@ class AskedQueue:
     def due(self) -> list[tuple[int, Attempt]]:
         """Return the attempts whose planned start is reached, with their positions."""
         session, n = self._session, len(self)
-        room, attempts, self.jobs_due = session.room, session.state.attempts, []
+        room, attempts = session.room, session.state.attempts
         k = counts.due(room.start[self._p], n, session.now_us, room.positions) if n else 0
         positions = room.positions[:k].tolist()
-        self.jobs_due += [attempts[a].job for a in room.queue[self._p, positions].tolist()]
+        self.jobs_due = [attempts[a].job for a in room.queue[self._p, positions].tolist()]
         return [(at, self.attempt(at)) for at in positions]
 
     def enter(self, attempt: Attempt) -> None:

@@ -6,9 +6,7 @@ from __future__ import annotations
 import os
 from typing import Literal, cast, get_args
 
-import numpy as np
-import numpy.typing as npt
-
+from rebat.core.arrays import Ints
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.drive.eligible import why_not_policy, why_not_run
@@ -28,8 +26,6 @@ from rebat.kernels.jit import is_ready, machine_code_of, may_compile
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset
-
-Ints = npt.NDArray[np.int64]
 
 PAYS = 500_000
 """Number of jobs from which compiling the loop takes less time than it saves.
@@ -122,13 +118,11 @@ def compiled_outcome(
     InputError
         If ``how`` is compiled and the loop does not cover the run.
     """
-    reason = _why_not(preset, options, operations)
-    if not reason:
-        assert isinstance(preset, Preset)
+    reason, plain = _why_not(preset, options, operations), ""
+    if isinstance(preset, Preset) and not reason:
         plain = "--explain" if explain else only_plain(preset.point)
         reason = plain if how == "compiled" else ""
-    if not reason:
-        assert isinstance(preset, Preset)
+    if isinstance(preset, Preset) and not reason:
         compiled = how != "interpreted" and not plain and may_compile()
         if compiled and how != "compiled" and len(workload.jobs) < PAYS:
             compiled = ready(preset.point)

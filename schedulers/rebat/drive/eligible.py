@@ -67,18 +67,14 @@ def why_not_policy(point: Point) -> str:
             f"planning={planning.name}": not isinstance(planning, covered),
             f"placement={placement.name}": planning.places
             and not isinstance(placement, placements),
-            f"partitions with placement={placement.name}": point.parted and point.chooses_nodes,
-            f"placement={placement.name} and {reacts}": point.chooses_nodes
-            and bool(point.reactions),
-            "partitions with placement=named": point.parted
-            and isinstance(placement, NamedOptions)
-            and not is_fifo,
+            f"partitions with placement={placement.name}": point.parted
+            and (point.chooses_nodes or (isinstance(placement, NamedOptions) and not is_fifo)),
             "planning=fifo with partitions of several tiers": is_fifo and len(tiers) > 1,
             f"planning=fifo with partitions and {reacts}": is_fifo
             and point.parted
             and bool(point.reactions),
-            f"placement={placement.name} with {reacts}": isinstance(placement, ClusterOptions)
-            and bool(point.reactions),
+            f"placement={placement.name} with {reacts}": bool(point.reactions)
+            and (point.chooses_nodes or isinstance(placement, ClusterOptions)),
             reacts: len(point.reactions) > max(len(stealing), len(replaces)),
             "partitions with react=replacement": bool(replaces) and point.parted,
             f"planning={planning.name} with react=replacement": bool(replaces)

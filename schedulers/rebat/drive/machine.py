@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.arrays import Ints
 from rebat.core.nodes import NodeSet
 from rebat.core.options import SessionOptions
 from rebat.kernels import pool
@@ -16,7 +17,6 @@ from rebat.kernels.pool import FREE
 from rebat.state.tables import Room
 
 Mask = npt.NDArray[np.bool_]
-Times = npt.NDArray[np.int64]
 
 
 class Nodes:
@@ -42,15 +42,15 @@ class Nodes:
         self._room, self._state = room, room.state
 
     @property
-    def up_since_us(self) -> Times:
+    def up_since_us(self) -> Ints:
         """Time at which each node last came up (see `State`). It is not a copy."""
-        times_us: Times = self._state.up_since
+        times_us: Ints = self._state.up_since
         return times_us
 
     @property
-    def failed_us(self) -> Times:
+    def failed_us(self) -> Ints:
         """Time at which each node last failed (see `State`). It is not a copy."""
-        times_us: Times = self._state.failed_at
+        times_us: Ints = self._state.failed_at
         return times_us
 
     @property

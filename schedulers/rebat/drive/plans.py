@@ -26,8 +26,7 @@ def planned_starts(
     """Return the planned starts of a group of partitions, after its plan.
 
     ``begun`` contains the attempts that this plan started, in queue order, and ``positions`` their
-    positions in the queue before. Their durations are not valid if the planning has no plan
-    (shelves).
+    positions in the queue before.
     """
     state = room.state
     n = state.parts[p].n_queued

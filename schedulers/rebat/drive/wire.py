@@ -14,11 +14,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from rebat.core import decisions as d
 from rebat.core import events as e
+from rebat.core.arrays import Ints
 from rebat.core.attempts import (
     job_name,
     resubmission_id,
@@ -72,8 +70,6 @@ from rebat.rules.waits import remove_row, second_pass
 from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
 from rebat.state.rows import zeros
-
-Ints = npt.NDArray[np.int64]
 
 NOT_STOPPED = "cannot be stopped, because its job could not continue"
 

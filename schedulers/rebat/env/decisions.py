@@ -9,6 +9,7 @@ policy in other runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -169,21 +170,23 @@ class AgentQueue:
                 yield Reject(attempt.id, reason)
             else:
                 queue.enter(attempt)
-        waiting, n_free = [*map(queue.attempt, range(len(queue)))], view.n_free
+        n_queued, n_free = len(queue), view.n_free
+        waiting = map(queue.attempt, range(n_queued))
+        shown = [*islice(waiting, self._n_candidates)]
         idle = not (view.running or view.waiting)
         n_started = 0
         while True:
-            shown = waiting[: self._n_candidates]
             mask = np.zeros(self._n_candidates + 1, dtype=np.int8)
             mask[: len(shown)] = [attempt.n_nodes <= n_free for attempt in shown]
             if not mask.any():
                 return
             mask[-1] = not idle or n_started > 0
-            observation = self._observation(view, shown, n_free, len(waiting), n_started)
+            observation = self._observation(view, shown, n_free, n_queued - n_started, n_started)
             action = checked(self._agent(observation, mask), mask)
             if action == self._n_candidates:
                 return
-            attempt = waiting.pop(action)
+            attempt = shown.pop(action)
+            shown += islice(waiting, 1)
             n_free -= attempt.n_nodes
             n_started += 1
             yield Start(attempt.id)

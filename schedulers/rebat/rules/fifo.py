@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.kernels import cell_plan, cores, pool
-from rebat.kernels.jit import rule
+from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.limits import exceeds
 from rebat.rules.starts import lowest_free_of, start_on
 from rebat.rules.usage import charge_start
@@ -69,6 +69,18 @@ def choose(state: Any, room: Any, cells: Any, recorder: Any, a: int, now: int, o
     return -1
 
 
+@inlined_rule
+def find_nodes(
+    state: Any, room: Any, cells: Any, recorder: Any, p: int, a: int, size: int, now: int
+) -> int:  # fmt: skip
+    """Choose from the free nodes for an attempt, as `choose` does. Write them as new intervals."""
+    out = state.nodes[state.n.n_nodes_used :]
+    if cells is None and state.n.chooser == codes.LOWEST:
+        return lowest_free_of(state, p, size, out)
+    pool.find_free(state.owner, state.down, room.usable)
+    return choose(state, room, cells, recorder, a, now, out)
+
+
 @rule
 def can_preempt(state: Any, room: Any, cells: Any, recorder: Any, a: int, now: int) -> bool:
     """Return whether jobs of lower tiers make room for an attempt. Only a session can stop them."""
@@ -99,11 +111,7 @@ def serve(
             n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
             return n_due
         if size[at] <= state.parts[p].n_free and not makes_room:
-            if cells is None and n.chooser == codes.LOWEST:
-                k = lowest_free_of(state, p, size[at], state.nodes[first:])
-            else:
-                pool.find_free(state.owner, state.down, room.usable)
-                k = choose(state, room, cells, recorder, a, now, state.nodes[first:])
+            k = find_nodes(state, room, cells, recorder, p, a, size[at], now)
         if k >= 0:
             if n.accounted:
                 charge_start(state, recorder, a, size[at], now)

@@ -423,7 +423,7 @@ def plan(
             places.rebuild(waiting)
         else:
             if upkeep == codes.COMPRESS:
-                places.compress(waiting, before)
+                places.compress(waiting)
             places.append(waiting)
     elif table is not None:
         if depth != codes.ALL:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels import pool
 from rebat.kernels.jit import rule
-from rebat.rules.fifo import choose
+from rebat.rules.fifo import find_nodes
 from rebat.rules.limits import exceeds
-from rebat.rules.starts import lowest_free_of, start_on
+from rebat.rules.starts import start_on
 from rebat.rules.usage import charge_start
 from rebat.state import codes
 
@@ -33,20 +32,13 @@ def fill_shelf(
         if state.jobs[state.attempts[state.lists[i].running].job].part == p:
             return 0
     for at in range(n_queue):
-        if size[at] > state.parts[p].n_free:
-            if n.shelf == codes.WITHOUT_BACKFILL:
-                break
-            continue
-        a, first = room.queue[p][room.visible[3, at] if n.limited else at], n.n_nodes_used
-        if n.accounted and exceeds(state, recorder, a):
-            # another plan follows, so that the attempt is known to be barred (see `charge_due`)
-            n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
-            continue
-        if cells is None:
-            k = lowest_free_of(state, p, size[at], state.nodes[first:])
-        else:
-            pool.find_free(state.owner, state.down, room.usable)
-            k = choose(state, room, cells, recorder, a, now, state.nodes[first:])
+        a, first, k = room.queue[p][room.visible[3, at] if n.limited else at], n.n_nodes_used, -1
+        if size[at] <= state.parts[p].n_free:
+            if n.accounted and exceeds(state, recorder, a):
+                # another plan follows, so that the attempt is known to be barred (see `charge_due`)
+                n.is_exceeded, state.parts[p].withdrawn = n.limited, 1
+                continue
+            k = find_nodes(state, room, cells, recorder, p, a, size[at], now)
         if k < 0:
             if n.shelf == codes.WITHOUT_BACKFILL:
                 break

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.contract import Machine
+from rebat.core.arrays import Ints
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import box_plan, box_slots
@@ -24,7 +25,7 @@ from rebat.kernels.box_slots import NEVER, Slots
 from rebat.models.boxes import Steps, free_boxes
 from rebat.policies.placement.boxes import BoxChooser, Division
 from rebat.policies.placement.choosers import Request
-from rebat.policies.placement.places import Ints, Waiting
+from rebat.policies.placement.places import Waiting
 
 Words = npt.NDArray[np.uint64]
 
@@ -125,11 +126,11 @@ class BoxPlan:
     # ---- plans
 
     def append(self, waiting: Waiting) -> None:
-        self._fill(waiting, len(waiting[0]), FOREVER_US)
+        self._fill(waiting, FOREVER_US)
 
-    def _fill(self, waiting: Waiting, last: int, depth: int, by_rank: bool = False) -> None:
-        position, new = len(self._rows), last - len(self._rows)
-        self._sizes = waiting[0][:last].copy()
+    def _fill(self, waiting: Waiting, depth: int, by_rank: bool = False) -> None:
+        position, last = len(self._rows), len(waiting[0])
+        new, self._sizes = last - position, waiting[0].copy()
         if new:
             self._rows = np.concatenate([self._rows, self._timeline.new_rows(new)])
             self._starts = np.concatenate([self._starts, np.full(new, NEVER)])
@@ -171,8 +172,8 @@ class BoxPlan:
         self.append(waiting)
         self._given_back.opened[0], self._given_back.blocks[:] = self._now_us, 0
 
-    def compress(self, waiting: Waiting, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time if possible."""
+    def compress(self, waiting: Waiting) -> None:
+        """Move each reservation to an earlier time if possible."""
         position, placed, again = 0, len(self._rows), self._nothing_released()
         plan = self._plan(waiting, waiting[0][:placed])
         while position < placed:
@@ -180,11 +181,10 @@ class BoxPlan:
             position = box_plan.compress(plan, position, placed, self._given_back, again)
             self._pick(waiting, position - 1)
         self._given_back = again
-        self._fill(waiting, last, FOREVER_US)
 
     def backfill(self, waiting: Waiting, depth: int, first: bool) -> None:
         self.clear()
-        self._fill(waiting, len(waiting[0]), depth, first)
+        self._fill(waiting, depth, first)
 
     def _pick(self, waiting: Waiting, position: int) -> None:
         """If the rule ``pick`` is set, use it to choose the box of an attempt that starts now."""

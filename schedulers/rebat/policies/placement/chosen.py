@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 
 from rebat.contract import Machine
+from rebat.core.arrays import Ints
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.placement.places import Ints, Waiting
+from rebat.policies.placement.places import Waiting
 
 
 class Use(msgspec.Struct):
@@ -94,11 +95,10 @@ class ChosenPlan:
         self.clear()
         self.append(waiting)
 
-    def compress(self, waiting: Waiting, last: int) -> None:
+    def compress(self, waiting: Waiting) -> None:
         """Move each reservation to an earlier time if possible.
 
-        If an attempt can start now, its nodes are also chosen again. `append` makes the missing
-        reservations, so ``last`` is not used.
+        If an attempt can start now, its nodes are also chosen again.
         """
         for at, before in enumerate(self._places):
             self._places[at] = None

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-Ints = npt.NDArray[np.int64]
+from rebat.core.arrays import Ints
 
 Waiting = tuple[Ints, Ints, Ints, Ints]
 """Number of nodes, planned duration (us), planned start (us) and row of each waiting attempt.
@@ -56,11 +53,8 @@ class Places(Protocol):
     def rebuild(self, waiting: Waiting) -> None:
         """Delete all reservations and place the entire queue again, in order."""
 
-    def compress(self, waiting: Waiting, last: int) -> None:
-        """Renew the existing reservations one after the other.
-
-        They belong to the first attempts of the queue, at most ``last``.
-        """
+    def compress(self, waiting: Waiting) -> None:
+        """Renew the existing reservations, those of the first attempts, one after the other."""
 
     def backfill(self, waiting: Waiting, depth: int, first: bool) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
