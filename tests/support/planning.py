@@ -7,7 +7,6 @@ from typing import Any
 
 from rebat.contract import Changes, View
 from rebat.policies.composition import Wrapping
-from rebat.policies.parted import Parts
 from rebat.policies.placement.plans import AnyOptions, NamedOptions, Placement
 from rebat.policies.placement.torus import TorusFirstOptions
 from rebat.policies.planning.by_rules import RulePlanning
@@ -21,7 +20,7 @@ def by_list(placement: Placement | str = "any", **options: Any) -> RulePlanning:
     chosen = named[placement] if isinstance(placement, str) else TorusFirstOptions()
     point = Point(ListOptions(**options), chosen)
     made = chosen.make(None, 0) if isinstance(placement, str) else placement
-    return RulePlanning(point, {}, Parts("", point.context), made)
+    return RulePlanning(point, made)
 
 
 class Watched(Wrapping):

@@ -144,11 +144,15 @@ class Note(msgspec.Struct, frozen=True):
     reason: str
 
 
+def called(function: Any, *given: Any) -> Any:
+    """Return the answer of a function of a policy."""
+    return function(*given)
+
+
 class PlanByRules(msgspec.Struct, frozen=True):
     """Let the rules plan, start what is due, and reject what can never start.
 
     ``point`` is the `Point` with the parameters of the rules, ``placement`` its `Placement`.
-    ``key`` returns the queue order and the sort key of an attempt, if Python computes them.
     ``announced`` contains the reservations that administrators have announced so far.
 
     ``may_start`` states whether a limit in a file allows an attempt to start now. It receives its
@@ -157,15 +161,17 @@ class PlanByRules(msgspec.Struct, frozen=True):
     ``decide`` decides instead of the rules which attempts start. It receives the number of a group
     of partitions and its queue (`rebat.drive.by_rules.AskedQueue`), adds new attempts to the queue,
     and returns proposals.
+
+    ``call`` calls each function of the policy. It can state the line of an error.
     """
 
     point: Any
     changes: Any
     placement: Any
-    key: Any = None
     announced: Sequence[Any] = ()
     may_start: Any = None
     decide: Any = None
+    call: Any = called
 
 
 Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note | PlanByRules

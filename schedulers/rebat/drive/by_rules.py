@@ -21,8 +21,7 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.drive.ask_state import AskState
 from rebat.drive.growing import larger, with_plans, with_spaces
-from rebat.drive.keys import LIMIT, STEP
-from rebat.drive.labels import Labels
+from rebat.drive.keys import Keys
 from rebat.drive.parts import machine_of
 from rebat.drive.plans import Recorder, all_starts, reasons_to_wait
 from rebat.drive.simulate import parameters_of, set_partitions
@@ -131,7 +130,6 @@ class ByRules(Recorder):
         self._point: Point | None = None
         self._tables: list[BlockTable | None] = []
         self._cells: CellTable | None = None
-        self._labels: dict[str, Labels] = {}
         self._begun: dict[int, tuple[list[int], list[int]]] = {}
         """The attempts that the last plan of each group started, and their positions before."""
         self._n_out = 0
@@ -159,6 +157,7 @@ class ByRules(Recorder):
         set_partitions(numbers, machine)
         for name in PLANNING:
             setattr(state.n, name, getattr(numbers, name))
+        self._keys = Keys(point, machine, ranks_ids=False)
         session.limits, session.shares = SiteLimits(point.limits), point.shares()
         session.windows = SiteWindows(point.common.reservations, machine, cores)
         submissions = self._transactions.registry.submissions
@@ -184,7 +183,7 @@ class ByRules(Recorder):
 
     def _choose_now(self, *given: Any) -> NodeSet | None:
         """Choose nodes with the present chooser, whose errors state the present time."""
-        nodes: NodeSet | None = self._choose(*given)
+        nodes: NodeSet | None = self._call(self._choose, *given)
         return nodes
 
     def _table(self, p: int) -> BlockTable | None:
@@ -209,7 +208,8 @@ class ByRules(Recorder):
         """Plan after these changes, and carry out the starts and rejections."""
         session, changes = self._session, proposal.changes
         self._choose, self._may_start = proposal.placement.choose, proposal.may_start
-        self._decide, self._new = proposal.decide, (*changes.arrived, *changes.resubmitted)
+        self._decide, self._call = proposal.decide, proposal.call
+        self._new = *changes.arrived, *changes.resubmitted
         if self._point is None:
             self._begin(proposal.point, proposal.placement)
             self._note_nodes(changes)
@@ -221,7 +221,6 @@ class ByRules(Recorder):
         n.n_entered = n.n_left = n.n_new_holds = n.n_out = 0
         n.n_refused = len(changes.refused)
         n.woken = int(bool(changes.woken))
-        self._key = proposal.key
         for attempt in self._new:
             if self._decide is None:  # otherwise, its size is not known yet
                 self.label(attempt)
@@ -271,12 +270,8 @@ class ByRules(Recorder):
 
     def label(self, attempt: Attempt) -> None:
         """Label an attempt that enters the queue, if Python computes its sort key."""
-        pair = self._key(attempt) if self._key else None
-        if pair is None:
-            return
-        labels = self._labels.setdefault(pair[0], Labels(LIMIT, STEP))
-        for row, label in labels.add(pair[1], attempt.serial - 1):
-            self._session.state.attempts[row].label = label
+        state, a = self._session.state, attempt.serial - 1
+        self._keys.label(state, a, self._adapted(attempt), self._call)
 
     def _book(self, started: Sequence[Running]) -> None:
         """Record the attempts that Python started, if it decides on starts."""
@@ -346,14 +341,14 @@ class ByRules(Recorder):
             if session.state.jobs[row.job].part == p and row.cause == 0:
                 entered.append(msgspec.structs.replace(attempt, walltime_us=row.wall))
         queue = AskedQueue(session, p, entered)
-        self._proposals += self._decide(p, queue)
+        self._proposals += self._call(self._decide, p, queue)
         if queue.jobs_due:
             self._due[p] = queue.jobs_due
 
     def choose(self, state: Any, usable: Any, a: int, out: Any) -> int:
         """Choose nodes for an attempt with the chooser of the placement, as intervals."""
         attempt = self._session.jobs.queue[self._session.names[a]]
-        nodes = self._choose(usable, Request.now(attempt), Machine(self._session))
+        nodes = self._choose_now(usable, Request.now(attempt), Machine(self._session))
         if nodes is None:
             return -1
         intervals = nodes.first(attempt.n_nodes).intervals
@@ -364,7 +359,7 @@ class ByRules(Recorder):
         """Return whether a user-defined limit allows an attempt to start in this plan."""
         if self._may_start is None:
             return True
-        may_start = bool(self._may_start(self._session.names[a], self._starting))
+        may_start = bool(self._call(self._may_start, self._session.names[a], self._starting))
         self._any_barred |= not may_start
         return may_start
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from rebat.contract.proposals import called
 from rebat.core.attempts import Attempt, resubmission_id
 from rebat.core.traits import USUAL, Traits
 from rebat.drive.labels import Labels
@@ -29,13 +30,45 @@ def needs_python(point: Point) -> bool:
     return any(map(is_in_python, point.orders.values()))
 
 
-class Keys(Recorder):
-    """Labels the attempts that enter the queue.
+class Keys:
+    """Labels attempts.
 
     Parameters
     ----------
     point : Point
     machine : LoopMachine
+    ranks_ids : bool
+        Whether the rules know the ranks of ids. Otherwise, Python also compares ids.
+    """
+
+    def __init__(self, point: Point, machine: LoopMachine, ranks_ids: bool = True) -> None:
+        view, margin_us, seed = cast(Any, None), point.planning.margin_us, point.common.seed
+        self._orders: dict[str, QueueOrder] = {}
+        for name, text in point.orders.items():
+            if is_in_python(text) or (text == "fcfs-by-id" and not ranks_ids):
+                order = point.common.rule("order") if is_own(text) else QUEUE_ORDERS[text]
+                # only formulas need a view
+                self._orders[name] = bound(order, view, margin_us, seed, machine.n_nodes)
+        names = {machine.row_of[row.name]: row.order for row in machine.partitions} or {0: ""}
+        self._names = [names[row] for row in range(len(names))]
+        self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
+        self._in_place = isinstance(point.planning, FifoOptions)
+
+    def label(self, state: Any, a: int, attempt: Attempt, call: Any = called) -> None:
+        """Label an attempt that enters the queue. ``call`` calls the function of the order."""
+        name = self._names[state.jobs[state.attempts[a].job].partition]
+        if name in self._orders:
+            attempt = at_its_place(attempt) if self._in_place else attempt
+            for row, label in self._labels[name].add(call(self._orders[name], attempt), a):
+                state.attempts[row].label = label
+
+
+class KeyRecorder(Recorder):
+    """Labels the attempts that enter the queue, if no policy is asked.
+
+    Parameters
+    ----------
+    keys : Keys
     job_id : callable
         Function that returns the id of a job, given its row.
     recorder : Recorder, optional
@@ -46,42 +79,24 @@ class Keys(Recorder):
 
     def __init__(
         self,
-        point: Point,
-        machine: LoopMachine,
+        keys: Keys,
         job_id: Callable[[int], str],
         recorder: Recorder | None = None,
         traits_of: Callable[[int], Traits] = lambda j: USUAL,
     ) -> None:
-        view, margin_us, seed = cast(Any, None), point.planning.margin_us, point.common.seed
-        self._orders: dict[str, QueueOrder] = {}
-        for name, text in point.orders.items():
-            if is_in_python(text):
-                order = point.common.rule("order") if is_own(text) else QUEUE_ORDERS[text]
-                # only formulas need a view
-                self._orders[name] = bound(order, view, margin_us, seed, machine.n_nodes)
-        names = {machine.row_of[row.name]: row.order for row in machine.partitions} or {0: ""}
-        self._names = [names[row] for row in range(len(names))]
-        self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
-        self._job_id, self._recorder = job_id, recorder or Recorder()
+        self._keys, self._job_id, self._traits_of = keys, job_id, traits_of
+        self._recorder = recorder or Recorder()
         self.places = self._recorder.places
-        self._in_place = isinstance(point.planning, FifoOptions)
-        self._traits_of = traits_of
         self._first: dict[int, int] = {}
 
     def begin(self, state: Any, room: tables.Room) -> None:
         """Label the attempts that have entered the queue since the last plan."""
         for row in state.lists[: state.n.n_entered]:
             attempt = self._attempt(state, row.entered)
-            name = self._names[state.jobs[state.attempts[row.entered].job].partition]
-            if name not in self._orders:
-                continue
             try:
-                attempt = at_its_place(attempt) if self._in_place else attempt
-                key = self._orders[name](attempt)
+                self._keys.label(state, row.entered, attempt)
             except Exception as error:
                 raise Uncovered("an error in the queue order") from error  # a guard states its line
-            for a, label in self._labels[name].add(key, row.entered):
-                state.attempts[a].label = label
         self._recorder.begin(state, room)
 
     def _attempt(self, state: Any, a: int) -> Attempt:

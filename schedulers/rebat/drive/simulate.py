@@ -34,7 +34,7 @@ from rebat.drive.eligible import (
 )
 from rebat.drive.embedded import run
 from rebat.drive.growing import with_plans, with_rows, with_spaces
-from rebat.drive.keys import Keys, needs_python
+from rebat.drive.keys import KeyRecorder, Keys, needs_python
 from rebat.drive.machine import LoopNodes
 from rebat.drive.outcome import (
     Outcome,
@@ -387,7 +387,7 @@ def recorder_of(
         recorder = recorder or Recorder()
         recorder.places = places_on(shown, point, hazards)
     if needs_python(point):
-        recorder = Keys(point, machine, job_id, recorder, traits_of)
+        recorder = KeyRecorder(Keys(point, machine), job_id, recorder, traits_of)
     return recorder
 
 

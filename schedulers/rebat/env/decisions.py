@@ -35,8 +35,8 @@ from rebat.env.observation import (
 )
 from rebat.policies.composition import Scheduler
 from rebat.policies.context import Context
-from rebat.policies.parted import Parts
 from rebat.policies.placement.choosers import Mask
+from rebat.policies.planning.by_rules import RulePlanning
 from rebat.policies.point import Point
 from rebat.policies.presets import preset
 from rebat.policies.queue_order import planned_us
@@ -309,7 +309,6 @@ def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int
         else reaction.make(context)
         for reaction in point.reactions
     ]
-    parts = Parts(point.partitions, point.context)
     decide = None if chooses else AgentQueue(context, agent, n_candidates)
-    planning = point.planned_by_rules(context, parts, decide=decide)
+    planning = RulePlanning(point, context.placement, decide=decide)
     return Scheduler(planning, reactions, point.duties())

@@ -97,12 +97,7 @@ class Guarded(Policy):
             if problem:
                 raise PolicyError(f"{place_of(method)}: {where}: {problem}")
             if isinstance(answer, PlanByRules):
-                guarded = partial(partial, self._call, where, method)
-                placement = answer.placement
-                placement = msgspec.structs.replace(placement, choose=guarded(placement.choose))
-                functions = {name: getattr(answer, name) for name in ("key", "may_start", "decide")}
-                functions = {name: guarded(each) for name, each in functions.items() if each}
-                yield msgspec.structs.replace(answer, placement=placement, **functions)
+                yield msgspec.structs.replace(answer, call=partial(self._call, where, method))
             else:
                 yield answer
 

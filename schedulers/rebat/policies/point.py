@@ -7,14 +7,13 @@ To add one of these parts, write a module with its options, and add them to a ta
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from rebat.contract import Policy, Proposal
+from rebat.contract import Policy
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
 from rebat.core.options import DIALECTS, STAGES, Dialect, Recovery, SessionOptions, parse_stage
@@ -544,7 +543,7 @@ class Point(msgspec.Struct, frozen=True):
         decide = None
         if isinstance(self.planning, FlexibleOptions):
             decide = Flexible(self.planning, context, parts)
-        planning: Planning = self.planned_by_rules(context, parts, announced, decide)
+        planning: Planning = RulePlanning(self, context.placement, announced, decide)
         if is_own(common.limits):
             planning = OwnLimits(planning, common.rule("limits"))
         reactions = [
@@ -560,21 +559,6 @@ class Point(msgspec.Struct, frozen=True):
         if not own:
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
-
-    def planned_by_rules(
-        self,
-        context: Context,
-        parts: Parts,
-        announced: Announced | None = None,
-        decide: Callable[..., Iterable[Proposal]] | None = None,
-    ) -> RulePlanning:
-        """Return the planning. ``decide`` decides on starts (see `PlanByRules`)."""
-        orders = {
-            name: context.order if is_own(order) else order_of(order)
-            for name, order in self.orders.items()
-            if order == "fcfs-by-id" or is_in_python(order)  # no session ranks ids
-        }
-        return RulePlanning(self, orders, parts, context.placement, announced, decide)
 
     def shares(self) -> Shares:
         """Return the accounts and users of the machine, without usage."""
