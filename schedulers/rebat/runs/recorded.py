@@ -49,7 +49,7 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
     events = NodeEvents((event.at_us, event.available, event.nodes) for event in schedule.events)
     ledger = Ledger(attempts=attempts_of(record for record, _ in pairs), node_events=events)
     may_share = schedule.crowded or not schedule.assigned_nodes
-    ledger.shared = may_share and any(sharing(ledger))
+    ledger.shared = may_share and bool(sharing(ledger).any())
     n_nodes = schedule.workload.n_nodes
     ledger.failures_that_hit = list(_hits(ledger, schedule.events, n_nodes))
     layout = Layout(owners=owners_of(schedule.workload))
@@ -59,7 +59,7 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
 
 def n_sharing(result: RunResult) -> int:
     """Return the number of attempts that share nodes with other attempts."""
-    return sum(sharing(result.ledger)) if result.ledger.shared else 0
+    return int(sharing(result.ledger).sum()) if result.ledger.shared else 0
 
 
 def _attempt(

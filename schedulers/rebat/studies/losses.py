@@ -215,10 +215,8 @@ def _node_hours(run: Timeline, shared: bool) -> npt.NDArray[np.float64]:
     """Return the node-hours of each attempt. Attempts on the same node divide its time equally."""
     if not shared:
         return (run.end_us - run.start_us) * run.sizes / HOUR_US
-    ends = np.searchsorted(run.blocks.owner, np.arange(1, len(run.start_us)))
-    sets = np.split(np.stack([run.blocks.first, run.blocks.last], axis=1), ends)
-    holds = NodeIntervals(run.start_us.tolist(), run.end_us.tolist(), sets)
-    return np.array(node_times(holds)) / HOUR_US
+    holds = NodeIntervals(run.start_us, run.end_us, run.blocks.of_each(len(run.start_us)))
+    return node_times(holds) / HOUR_US
 
 
 def _months(run: Timeline, origin_s: float | None) -> list[str]:

@@ -90,7 +90,7 @@ def test_jobs_have_their_shares(spans: list[Span]) -> None:
     total = sum((b - a) * len(nodes) for a, b, nodes, _ in spans)
     assert repeated_us(ledger) == (total - used) * US_PER_S
     alone = [(b - a) * len(nodes) == t for (a, b, nodes, _), t in zip(spans, times, strict=True)]
-    assert sharing(ledger) == [not single for single in alone]
+    assert sharing(ledger).tolist() == [not single for single in alone]
 
 
 @given(spans=SPANS)

@@ -263,9 +263,7 @@ def _repeats(
     """
     if not source_of(summary).shared_attempts:
         return []
-    first_rows = np.searchsorted(blocks.owner, np.arange(1, len(start_us)))
-    sets = np.split(np.stack([blocks.first, blocks.last], axis=1), first_rows)
-    return [repeats(NodeIntervals(start_us.tolist(), end_us.tolist(), sets))]
+    return [repeats(NodeIntervals(start_us, end_us, blocks.of_each(len(start_us))))]
 
 
 def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:

@@ -8,13 +8,15 @@ never share nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.arrays import Ints
+from rebat.core.table import Ragged
+from rebat.kernels import shared_nodes
 from rebat.state.ledger import Ledger
 
 Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -55,11 +57,11 @@ def from_to(
 
 
 class NodeIntervals(NamedTuple):
-    """Intervals of time (us), each with its nodes (a k x 2 array of first and last nodes)."""
+    """Intervals of time (us) as arrays, and the nodes of each."""
 
-    start_us: Sequence[int]
-    end_us: Sequence[int]
-    nodes: Sequence[Ints]
+    start_us: Ints
+    end_us: Ints
+    nodes: Ragged
 
 
 Widths = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -111,52 +113,37 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
     sizes = ledger.attempts.column("n_nodes")
     if not ledger.shared:
         return sizes
-    start_us, end_us, nodes = holds_of_attempts(ledger)
-    starts, ends = np.clip([start_us, end_us], *window).tolist()
-    holds = NodeIntervals(starts, ends, nodes)
-    spans = zip(holds.start_us, holds.end_us, node_times(holds), sizes.tolist(), strict=True)
-    return np.array(
-        [node_us / (end - start) if end > start else size for start, end, node_us, size in spans],
-        dtype=np.float64,
-    )
-
-
-def sharing(ledger: Ledger) -> list[bool]:
-    """Return for each attempt whether another attempt uses one of its nodes at the same time."""
     holds = holds_of_attempts(ledger)
-    sizes = ledger.attempts.column("n_nodes").tolist()
-    times = zip(node_times(holds), holds.start_us, holds.end_us, sizes, strict=True)
-    return [node_us < (end - start) * size for node_us, start, end, size in times]
+    start_us, end_us = np.clip([holds.start_us, holds.end_us], *window)
+    lasts_us = end_us - start_us
+    shares = node_times(NodeIntervals(start_us, end_us, holds.nodes)) / np.maximum(lasts_us, 1)
+    return np.where(lasts_us > 0, shares, sizes)
+
+
+def sharing(ledger: Ledger) -> npt.NDArray[np.bool_]:
+    """Return for each attempt whether another attempt uses one of its nodes at the same time."""
+    holds, sizes = holds_of_attempts(ledger), ledger.attempts.column("n_nodes")
+    are_fewer: npt.NDArray[np.bool_] = node_times(holds) < (holds.end_us - holds.start_us) * sizes
+    return are_fewer
 
 
 def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
     """Return the nodes and times of all attempts. Attempts that never ran have empty intervals."""
     attempts = ledger.attempts
-    start_us, sets = attempts.column("start_us"), attempts.nodes()
-    end_us = np.where(start_us >= 0, attempts.column("end_us"), start_us)
-    rows = zip(sets.first.tolist(), sets.number.tolist(), strict=True)
-    intervals = sets.intervals.astype(np.int64)
+    start_us, nodes = attempts.column("start_us"), attempts.nodes()
     return NodeIntervals(
-        start_us.tolist(), end_us.tolist(), [intervals[first : first + n] for first, n in rows]
+        start_us, np.where(start_us >= 0, attempts.column("end_us"), start_us), nodes
     )
 
 
-def node_times(holds: NodeIntervals) -> list[float]:
+def node_times(holds: NodeIntervals) -> npt.NDArray[np.float64]:
     """Return the node-microseconds of each interval. Overlapping intervals share a node's time."""
-    n_nodes = _n_nodes(holds.nodes)
-    users, since = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-    share_us = np.zeros(n_nodes)
-    times = [0.0] * len(holds.nodes)
-    for at_us, begins, which in _steps(holds):
-        for first, last in holds.nodes[which].tolist():
-            part = slice(first, last + 1)
-            share_us[part] += (at_us - since[part]) / np.maximum(users[part], 1)
-            share_us[part][users[part] == 0] = 0.0  # removes rounding errors
-            since[part] = at_us
-            total = float(share_us[part].sum())
-            times[which] += -total if begins else total
-            users[part] += 1 if begins else -1
-    return times
+    at_us, begins, which = _steps(holds)
+    nodes, n_nodes = holds.nodes, int(holds.nodes.intervals.max(initial=-1)) + 1
+    times_us: npt.NDArray[np.float64] = shared_nodes.node_times(
+        *nodes, at_us, begins, which, n_nodes
+    )
+    return times_us
 
 
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
@@ -164,18 +151,10 @@ def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
 
     In the sum, a node that k intervals contain at the same time counts k - 1 times too often.
     """
-    users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
-    times_us, changes = [], []
-    for at_us, begins, which in _steps(holds):
-        change = 0
-        for first, last in holds.nodes[which].tolist():
-            part = users[first : last + 1]
-            change += int((part > 0).sum()) if begins else -int((part > 1).sum())
-            part += 1 if begins else -1
-        if change:
-            times_us.append(at_us)
-            changes.append(change)
-    return np.array(times_us, dtype=np.int64), np.array(changes, dtype=np.int64)
+    at_us, begins, which = _steps(holds)
+    nodes, n_nodes = holds.nodes, int(holds.nodes.intervals.max(initial=-1)) + 1
+    changes = shared_nodes.surplus(*nodes, begins, which, n_nodes)
+    return at_us[changes != 0], changes[changes != 0]
 
 
 def repeated_us(ledger: Ledger) -> int:
@@ -186,13 +165,11 @@ def repeated_us(ledger: Ledger) -> int:
     return -int((times_us * changes).sum())
 
 
-def _steps(holds: NodeIntervals) -> Iterator[tuple[int, bool, int]]:
-    """Yield (time, whether an interval begins, its index), sorted by time with ends first."""
-    spans = enumerate(zip(holds.start_us, holds.end_us, strict=True))
-    longer = [(which, int(start), int(end)) for which, (start, end) in spans if start < end]
-    begins = [(start, True, which) for which, start, _ in longer]
-    return iter(sorted([*begins, *((end, False, which) for which, _, end in longer)]))
-
-
-def _n_nodes(nodes: Sequence[Ints]) -> int:
-    return 1 + max((int(pairs[-1, 1]) for pairs in nodes if len(pairs)), default=-1)
+def _steps(holds: NodeIntervals) -> tuple[Ints, npt.NDArray[np.bool_], Ints]:
+    """Return times, whether an interval begins, and its index, sorted by time with ends first."""
+    which = np.flatnonzero(holds.start_us < holds.end_us)
+    at_us = np.concatenate([holds.start_us[which], holds.end_us[which]]).astype(np.int64)
+    begins = np.repeat([True, False], len(which))
+    which = np.concatenate([which, which])
+    order = np.lexsort((which, begins, at_us))
+    return at_us[order], begins[order], which[order]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause, job_name
 from rebat.core.node_events import NodeEvents
-from rebat.core.table import Table
+from rebat.core.table import Ragged, Table
 from rebat.models.checkpoint import Checkpointing
 from rebat.results.measures.nodetime import Steps, from_to, holds_of_attempts, repeats, steps_of
 from rebat.state.ledger import AttemptRecord, Ledger
@@ -44,6 +44,11 @@ class Blocks(NamedTuple):
     owner: Int
     first: Int
     last: Int
+
+    def of_each(self, n: int) -> Ragged:
+        """Return the nodes of the owners 0 to n - 1. The owners of the blocks are ascending."""
+        first, after = (np.searchsorted(self.owner, np.arange(n) + k) for k in (0, 1))
+        return Ragged(np.stack([self.first, self.last], axis=1), first, after - first)
 
 
 class Spans(NamedTuple):
