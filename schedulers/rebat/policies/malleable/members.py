@@ -138,10 +138,12 @@ class Members:
 Mask = npt.NDArray[np.bool_]
 
 
-def take_lowest(free: Mask, n: int) -> npt.NDArray[np.int64]:
-    """Take and return the ``n`` lowest free nodes."""
-    nodes = np.flatnonzero(free)[:n]
-    free[nodes] = False
+def take_lowest(free: Mask, n: int) -> NodeSet:
+    """Take and return the ``n`` lowest free nodes. If there are fewer, take all."""
+    ends = np.flatnonzero(np.diff(free, prepend=False, append=False)).reshape(-1, 2)
+    all_free = NodeSet(ends - np.array([0, 1]))
+    nodes = all_free.first(min(n, all_free.size))
+    nodes.put(free, False)
     return nodes
 
 
@@ -155,7 +157,7 @@ def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
     if size <= own.size:
         return own.first(size)
     more = take_lowest(free, size - own.size)
-    return NodeSet.of_sorted(np.sort(np.concatenate([own.ids, more])))
+    return NodeSet.from_intervals((*own.intervals.tolist(), *more.intervals.tolist()))
 
 
 Dependents = Mapping[str, int]

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from rebat.contract import Move, Proposal, Reject, Start, Stop, View, When
 from rebat.core.attempts import Attempt, Cause, Priority
-from rebat.core.nodes import NodeSet
 from rebat.core.traits import Malleable, Moldable
 from rebat.kernels.counts import NEVER
 from rebat.kernels.dependents import dependents
@@ -184,7 +183,7 @@ class FlexibleJobs:
             for (_, entry), member in zip(due, starting, strict=True)
         ]
         starts = [
-            Start(entry.id, NodeSet.of_sorted(take_lowest(free, size)))
+            Start(entry.id, take_lowest(free, size))
             for (_, entry), size in zip(due, sizes, strict=True)
         ]
         for member in filter(None, starting):
