@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, update_wrapper
 from pathlib import Path
@@ -29,6 +30,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = "NUMBA_DISABLE_JIT"
 """Environment variable. If its value is 1, kernels and rules run as plain Python."""
+
+if os.environ.get(PLAIN) == "1":  # random numbers and sets of bits are products modulo 2**64
+    warnings.filterwarnings("ignore", "overflow", RuntimeWarning, r"rebat\.kernels\.")
 
 INTERPRETED_S = 0.3
 """Time for which a kernel runs as plain Python before it is compiled. Compiling takes longer."""
