@@ -12,8 +12,8 @@ import numpy as np
 
 from rebat.kernels.blocks import BlockTable, spaces_of
 from rebat.kernels.blocks import grown as larger_table
+from rebat.kernels.chain import scratch_needed
 from rebat.kernels.deep_queue import groups_of
-from rebat.kernels.spread import scratch_needed
 from rebat.rules.room import TABLES, plan_needed, rows_needed, table_needed
 from rebat.state import tables
 

@@ -13,10 +13,10 @@ from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
+from rebat.kernels.chain import scratch_needed
 from rebat.kernels.deep_queue import groups_of
 from rebat.kernels.fair_share import Tree
 from rebat.kernels.formula import DEEPEST
-from rebat.kernels.spread import scratch_needed
 from rebat.models.formula import COLUMNS
 from rebat.state import codes
 from rebat.state.rows import array_of, dtype_of, new_rows, rows_of, zeros

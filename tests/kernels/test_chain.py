@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long profiles: planning in blocks results in the plans of the simple kernels and the oracle."""
+"""Long profiles: planning on chains results in the plans of the simple kernels and the oracle."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
-from rebat.kernels import counts, deep, spread
+from rebat.kernels import chain, counts, deep
+from rebat.kernels.chain import Chain
 from rebat.kernels.counts import NEVER
 from tests.kernels.test_counts import MOVES, Both, attempt
 from tests.support.amount import few
@@ -24,7 +27,7 @@ class Profile:
         self.kernels = kernels
         self.scratch = ()
         if kernels is deep:
-            self.scratch = (np.zeros(spread.scratch_needed(8 * len(size) + 400), np.int64),)
+            self.scratch = (np.zeros(chain.scratch_needed(8 * len(size) + 400), np.int64),)
         self.size, self.duration = size, duration
         self.start = np.full(len(size), NEVER)
         self.t, self.f = (np.zeros(8 * len(size) + 400, np.int64) for _ in range(2))
@@ -93,15 +96,15 @@ def histories(seed: int, n_jobs: int, rounds: int):
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 10, 40, 150, 600])
-def test_spread_plans_equal_the_plain_ones_step_for_step(n_jobs: int) -> None:
+def test_chains_result_in_the_plain_plans_step_for_step(n_jobs: int) -> None:
     for seed in range(60):
-        for plain, spread_out in histories(seed, n_jobs, rounds=6):
-            assert plain.state() == spread_out.state(), seed
+        for plain, chained in histories(seed, n_jobs, rounds=6):
+            assert plain.state() == chained.state(), seed
 
 
 @settings(max_examples=few(300))
 @given(st.lists(MOVES, max_size=60))
-def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
+def test_any_history_planned_on_chains_gives_the_oracles_plan(moves) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deep, "DEEP", 0)
         both = Both()
@@ -109,52 +112,55 @@ def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
             getattr(both, name)(*arguments)
 
 
-def test_the_longest_window_of_a_block_is_no_longer_than_its_bound() -> None:
-    """This holds after any number of changes, for every width that has bounds."""
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        t, f = np.zeros(700, np.int64), np.zeros(700, np.int64)
-        n, f[0] = 1, 100
-        for start in rng.integers(0, 1000, 200):
-            n = counts.change(t, f, n, start, start + rng.integers(1, 60), -rng.integers(1, 5))
-        f[:n] = np.maximum(f[:n], 0)
-        steps = spread_out(t, f, n, n + 200)
-        bound_all(steps)
-        for _ in range(60):
-            start, length, nodes = rng.integers(0, 1000), rng.integers(1, 60), rng.integers(1, 9)
-            near = int(spread.at_or_after(steps.t, start))
-            spread.change(steps, start, start + length, nodes, min(near, len(steps.t) - 1))
-            deep.raise_bounds(steps, start, start + length, 60, near)
-            check_bounds(steps, 60)
+def lasting(steps: Chain, w: int) -> Iterator[tuple[int, int]]:
+    """Yield the block of each measured step, and how long its window has lasted at its end."""
+    k, begin = 0, steps.t[0]
+    while k != steps.counts[chain.NEXT]:
+        block, is_wide, k = steps.block[k], steps.f[k] >= steps.wide[w], steps.next[k]
+        begin = begin if is_wide else steps.t[k]
+        yield int(block), min(int(steps.t[k] - begin), steps.longest)
 
 
-def spread_out(t: np.ndarray, f: np.ndarray, n: int, room: int) -> spread.Spread:
-    """Spread a profile for jobs of 1 to 64 nodes. Compiled, the kernel must not return arrays."""
-    scratch = np.zeros(spread.scratch_needed(room), np.int64)
-    plain = getattr(spread.spread, "py_func", spread.spread)
-    return plain(t, f, n, room, 1, 64, scratch)[0]
+def check_bounds(steps: Chain) -> None:
+    """Check that no bound is less than the length of a window, and the maxima of bounds."""
+    n_widths, rows = len(steps.wide), int(steps.counts[chain.ROWS])
+    bounds, most = (
+        values[: rows * n_widths].reshape(rows, n_widths) for values in (steps.bounds, steps.most)
+    )
+    assert (most == np.maximum.accumulate(bounds)).all()
+    for w in range(n_widths):
+        for block, length in lasting(steps, w):
+            assert bounds[block, w] >= length
 
 
-def bound_all(steps: spread.Spread) -> None:
-    for w, width in enumerate(steps.wide):
-        for block in range(len(steps.t) // spread.BLOCK):
-            longest = deep.measured(steps.t, steps.f, block, width)
-            spread.set_bound(steps, w, block, longest)
+@pytest.mark.parametrize("seed", range(20))
+def test_no_window_is_longer_than_its_bound(monkeypatch, seed: int) -> None:
+    """This holds before and after each search."""
+    earlier = getattr(deep.earlier, "interpreted", deep.earlier)
+
+    def checked(steps: Chain, *arguments) -> int:
+        check_bounds(steps)
+        found = earlier(steps, *arguments)
+        check_bounds(steps)
+        return found
+
+    rng = np.random.default_rng(seed)
+    size, duration = rng.integers(1, (60, 90), (80, 2)).T.copy()
+    plan = Profile(deep, 100, size, duration)
+    for end in rng.integers(1, 60, 8):
+        plan.take(int(end), int(plan.f[: plan.n].min()) // 2)
+    plan.place(0, len(size))
+    for now in range(1, 40, 4):
+        plan.start_due()
+        plan.advance(now)
+        plan.take(now + int(rng.integers(1, 30)), -int(rng.integers(1, 10)))
+        if (plan.start > now).all():
+            with monkeypatch.context() as patch:
+                patch.setattr(deep, "earlier", checked)
+                plan.compress()
 
 
-def check_bounds(steps: spread.Spread, wanted: int) -> None:
-    """Check that no bound excludes an existing window of up to ``wanted``, and the maxima of
-    bounds."""
-    assert (np.diff(steps.t) >= 0).all()
-    for w, width in enumerate(steps.wide):
-        row = slice(w * steps.blocks, (w + 1) * steps.blocks)
-        for block, bound in enumerate(steps.bounds[row]):
-            longest = deep.measured(steps.t, steps.f, block, width)
-            assert bound >= min(longest, wanted)
-        assert (steps.most[row] == np.maximum.accumulate(steps.bounds[row])).all()
-
-
-def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:
+def test_a_deep_queue_is_planned_on_chains_and_as_before(monkeypatch) -> None:
     """The plan itself chooses blocks, for the first fits of all jobs and for each later
     compression."""
     rng = np.random.default_rng(5)
