@@ -5,8 +5,9 @@ For half of the seeds, the records include the plans.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. With ``deep``, all queues count as long ones. With ``replacing``, all policies
-that can replace failed nodes do so. The test suite makes fewer runs,
-as plain Python, because compiling the loop takes longer.
+that can replace failed nodes do so, and with ``tiers``, all jobs that can have checkpoints in
+several tiers have them. The test suite makes fewer runs, as plain Python, because compiling the
+loop takes longer.
 """
 
 from __future__ import annotations
@@ -24,13 +25,19 @@ from rebat.core.nodes import NodeSet
 from rebat.core.options import MAX_ATTEMPTS, Dialect
 from rebat.core.units import to_us
 from rebat.drive import growing
-from rebat.drive.eligible import CRITERIA, TIMINGS, VICTIM_RULES, why_not_policy
+from rebat.drive.eligible import (
+    CRITERIA,
+    TIMINGS,
+    VICTIM_RULES,
+    why_not_policy,
+)
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.simulate import Events
 from rebat.kernels import deep_queue
-from rebat.models.checkpoint import add_young_daly
+from rebat.models.checkpoint import add_young_daly, without_checkpoints
 from rebat.models.failures.events import MachineEvent
 from rebat.models.formula import NAMED
+from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
 from rebat.policies.reactions.replacement import STEPS
@@ -51,8 +58,10 @@ FORMULAS = (
     "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
 )  # fmt: skip
 
-SHARE = {"replacing": 0.2}
-"""The share of policies that replace failed nodes, if the rules of a site are drawn too."""
+SHARE = {"replacing": 0.2, "tiers": 0.15}
+"""The shares of policies that replace failed nodes, and of workloads with checkpoints in several
+tiers, if the rules of a site are drawn too.
+"""
 
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
@@ -207,6 +216,48 @@ def by_shelves(policy: str, rng: random.Random) -> str:
     return f"{name}:{','.join([*rest, rng.choice(['planning=shelf', 'planning=shelf-nb'])])}"
 
 
+TIERS = (
+    "memory=0.5/1@1+remote=1/3@4", "peer=1/1@2+remote=1/2@4", "group=0/0@1+remote=2/3@9",
+    "memory=0/1@1+peer=1/1@2+remote=1/2@4", "peer=0.5/1@1+group=1/2@3+remote=2/3@9",
+    "memory=0/0.5@1+peer=0.5/1@2+group=1/2@6+remote=2/3@12",
+    "memory=0.2/0@0.5+group=0.5/2@2+remote=1/4@20",
+)  # fmt: skip
+
+
+def with_tiers(made: Workload, rng: random.Random, n_nodes: int) -> Workload:
+    """Return the workload with checkpoints in several tiers. Some profiles may have none."""
+    tiers, made = parse_tiers(rng.choice(TIERS)), without_checkpoints(made)
+    shares = (0.2, 0.5, 0.8)[: len(tiers.lights)]
+    tiered = add_tiers(
+        made, tiers, n_nodes=n_nodes, mtbf_s=8, light_share=shares, group=rng.choice([1, 2, 3]),
+        software=rng.choice(["", "gpu", "nic", "gpu+nic", "other+gpu"]),
+    )  # fmt: skip
+    if rng.random() < 0.7:
+        return tiered
+    mixed = [*zip(made.jobs, tiered.jobs, strict=True)]
+    return msgspec.structs.replace(
+        tiered,
+        jobs=tuple(rng.choice(pair) for pair in mixed),
+        profiles=made.profiles | tiered.profiles,
+    )
+
+
+def rack_failures(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
+    """Return failures of one or several nodes, with their repairs. Some have a cause."""
+    events, longest, scale = [], rng.choice([2, 5, 9]), rng.choice([1, 1, 0.731])
+    until = [0] * n_nodes
+    for _ in range(rng.randint(2, 30)):
+        first = rng.randrange(n_nodes)
+        last = min(n_nodes - 1, first + rng.choice([0, 0, 0, 1, 1, 3]))
+        nodes, cause = NodeSet.of(range(first, last + 1)), rng.choice([None, "gpu", "nic"])
+        at = max(until[first : last + 1]) + rng.randint(1, longest)
+        end = at + rng.randint(1, 3)
+        events.append(MachineEvent(to_us(at * scale), False, nodes, cause))
+        events.append(MachineEvent(to_us(end * scale), True, nodes))
+        until[first : last + 1] = [end] * len(nodes)
+    return events
+
+
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
@@ -260,6 +311,10 @@ class Case:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)
+        tiers = random.Random(seed + 4)
+        self.tiered = limited and tiers.random() < SHARE["tiers"]
+        if self.tiered:
+            self.add_tiers(tiers)
         shelves = random.Random(seed + 3)
         is_shelf = limited and shelves.random() < 0.07
         if is_shelf:
@@ -274,6 +329,19 @@ class Case:
             self.reserve(rules)
         if limited and rules.random() < 0.15:
             self.part(rules)
+
+    def add_tiers(self, rng: random.Random) -> None:
+        """Add checkpoints in several tiers to the jobs, and failures that they survive or not."""
+        options = self.policy.split(",")  # without those that are not covered
+        rest = [each for each in options if not each.startswith(("digits=", "timing="))]
+        self.policy = ",".join([*rest, "digits=all"])
+        self.workload = with_tiers(self.workload, rng, self.n_nodes)
+        if rng.random() < 0.7:
+            scale = 40 if max(job.submit_us for job in self.workload.jobs) > to_us(60) else 1
+            self.events = [
+                msgspec.structs.replace(event, at_us=event.at_us * scale)
+                for event in rack_failures(rng, self.n_nodes)
+            ]
 
     def reserve(self, rng: random.Random) -> None:
         """Add reservations to the policy."""
@@ -455,6 +523,10 @@ def play(seed: int) -> str:
     check_same(ours, expected)
     if case.depends:
         check_dependent(ours.ledger, case.workload)
+    if case.tiered:
+        lost = any(each.lost_us for each in ours.ledger.attempts)
+        return "tiers, lost work" if lost else "tiers"
+    if case.depends:
         if any("dependency" in why for _, why in ours.ledger.rejections):
             return "dependencies that never hold"
         return "dependencies"
@@ -520,12 +592,22 @@ def with_deep_queues() -> None:
     deep_queue.SCANNED, deep_queue.NARROW, deep_queue.WIDE = 0, 2, 4
 
 
+def with_tiered_checkpoints() -> None:
+    """Let all workloads have checkpoints in several tiers, if the rules cover this."""
+    SHARE["tiers"] = 1.0
+
+
 def with_replacement() -> None:
     """Let all policies replace failed nodes, unless they have no rule for it."""
     SHARE["replacing"] = 1.0
 
 
-WORDS = {"tiny": with_tiny_tables, "deep": with_deep_queues, "replacing": with_replacement}
+WORDS = {
+    "tiny": with_tiny_tables,
+    "deep": with_deep_queues,
+    "replacing": with_replacement,
+    "tiers": with_tiered_checkpoints,
+}
 """What words at the end of the command line do before the runs."""
 
 

@@ -88,6 +88,21 @@ def why_not_policy(point: Point) -> str:
     )
 
 
+def why_not_tiers(point: Point) -> str:
+    """Return why the rules do not cover checkpoints in several tiers, or an empty text."""
+    late = [
+        part.timing
+        for part in point.reactions
+        if isinstance(part, StealingOptions) and part.timing != "now"
+    ]
+    return _first(
+        {
+            **{f"checkpoints in several tiers with timing={timing}": True for timing in late},
+            "checkpoints in several tiers with digits=six": point.dialect.digits == "six",
+        }
+    )
+
+
 def why_not_run(options: EngineOptions, session: SessionOptions, *, operations: bool) -> str:
     """Return why the rules do not cover the circumstances of a run, or an empty text."""
     return _first(
@@ -107,7 +122,6 @@ def why_not_workload(workload: Workload) -> str:
     return _first(
         {
             "profiles other than delays": any(p.get("type") != "delay" for p in used),
-            "checkpoints in several tiers": any("light_period" in p for p in used),
             "names of profiles with #": any("#" in name for name in workload.profiles),
             "ids of jobs with #": b"#" in jobs.ids.data,
             "jobs that are not rigid": any("shape" in extra for extra in extras),

@@ -22,8 +22,10 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
+from rebat.models.remaining import Remaining
+from rebat.rules.tiers import MOST, TIER
 from rebat.state import codes, tables
-from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
+from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Losses, Why
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,6 +50,9 @@ NEVER = codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY, codes.LIMIT, codes.
 WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
 """Reason why a steal is cancelled, for each of the loop's reasons."""
 
+
+LOST_TO = {None: 0, Cause.SILENT_ERROR: 1, Cause.NODE_FAILURE: 2, Cause.STOLEN: 3}
+"""Codes of the reasons why progress was lost later."""
 
 STEPS = {codes.IDLE: "idle", codes.LOCAL: "local", codes.QUEUED_LAST: "requeue"}
 """Reason for the stop of an attempt that lost nodes, by step of node replacement."""
@@ -194,6 +199,7 @@ class Rows:
         n = room.state.n
         self._source = source
         self._table, self._rounded = room.state.attempts, n.six_digits
+        self._tiers = room.state.tiers
         self.records = room.state.lists["record"][: n.n_records] if records is None else records
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
@@ -242,14 +248,55 @@ class Rows:
             chosen[self.hit & (self.column("step") == step)] = coded(reasons, [reason])[0]
         return chosen, reasons
 
-    def _lost_us(self) -> Ints:
-        """Return the progress of each attempt that was lost to a silent error in a later one."""
+    def _losses(self, useful_us: Ints) -> tuple[Ints, Ints]:
+        """Return the progress of each attempt that was lost later, and the code of the reason.
+
+        Without checkpoints in several tiers, the reason is a silent error in a later attempt.
+        """
+        if self._tiers is not None:
+            return self._losses_by_tier(useful_us)
         interrupted = np.isin(self.cause, (codes.NODE_FAILURE, codes.STOLEN))
         last = np.full(int(self.job.max(initial=0)) + 1, -1)
         errors = np.flatnonzero(self.cause == codes.SILENT_ERROR)
         last[self.job[errors]] = errors  # the records of a job are in the order of its attempts
         is_lost = interrupted & (np.arange(len(self.job)) < last[self.job])
-        return np.where(is_lost, self.column("useful"), 0)
+        lost_us = np.where(is_lost, useful_us, 0)
+        return lost_us, (lost_us > 0).astype(np.int64)
+
+    def _losses_by_tier(self, useful_us: Ints) -> tuple[Ints, Ints]:
+        """Return the same if jobs have checkpoints in several tiers."""
+        source, table, at_risk = self._source, self._table, self._tiers.at_risk[:, :MOST]
+        kept_us, tiers = self.column("useful"), self._tiers.at_risk[self.records, TIER]
+        begun = np.flatnonzero(at_risk[: len(table)].any(axis=1))
+        begins_with = {
+            (j, number): tuple(at_risk[a].tolist())
+            for a, j, number in zip(
+                begun.tolist(), table["job"][begun].tolist(), table["number"][begun].tolist(),
+                strict=True,
+            )
+        }  # fmt: skip
+        losses = Losses()
+        of_causes = {code: CAUSES[code][0] for code in (codes.NODE_FAILURE, codes.STOLEN)}
+        rows = zip(self.job.tolist(), self.number.tolist(), self.cause.tolist(), strict=True)
+        for place, (j, number, cause) in enumerate(rows):
+            if cause == codes.SILENT_ERROR:
+                losses.lose(source.job_id(j), Cause.SILENT_ERROR)
+            if cause not in of_causes:
+                continue
+            kept, tier, after = int(kept_us[place]), 0, ()
+            if cause == codes.NODE_FAILURE and tiers[place]:
+                c, tier = source.kinds[source.kind_of[j]], int(tiers[place])
+                assert c and c.light
+                n_tiers = len(c.light.tiers)
+                after = begins_with.get((j, number + 1), (0,) * MOST)[:n_tiers]
+            remaining = Remaining(kept, 0, 0, at_risk=after, tier=tier)
+            losses.interrupt(
+                place, source.job_id(j), of_causes[cause], int(useful_us[place]), remaining
+            )
+        lost = np.zeros((2, len(kept_us)), dtype=np.int64)
+        for place, (us, why) in losses.lost.items():
+            lost[:, place] = us, LOST_TO[why]
+        return lost[0], lost[1]
 
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
@@ -257,13 +304,14 @@ class Rows:
         serials = np.zeros(len(table), dtype=np.int64)
         serials[self._table["job"][original]] = original + 1
         failures, hung_us = self._source.failures(self)
-        lost_us = self._lost_us()
+        useful_us = np.maximum(0, self.column("useful"))
+        lost_us, lost_to = self._losses(useful_us)
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
         checkpoints, checkpoint_values = self._checkpoints()
         fields = {
             **self._shared,
-            "useful_us": self.column("useful"),
+            "useful_us": useful_us,
             "hit": failures > 0,
             "submit_us": table["submit"][self.job],
             "queued_us": self._queued_us,
@@ -279,7 +327,7 @@ class Rows:
             "failure": failures,
             "hung_us": hung_us,
             "lost_us": lost_us,
-            "lost_to": lost_us > 0,
+            "lost_to": lost_to,
             **dict.fromkeys(("imaged", "image_us"), 0),
         }
         values = {
@@ -287,7 +335,7 @@ class Rows:
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "lost_to": {None: 0, Cause.SILENT_ERROR: 1},
+            "lost_to": dict(LOST_TO),
         }
         names = {"name": Chosen(self._source.ids, self._place)}
         return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)

@@ -30,6 +30,7 @@ from rebat.drive.eligible import (
     TIES,
     TIMINGS,
     VICTIM_RULES,
+    why_not_tiers,
     why_not_workload,
 )
 from rebat.drive.embedded import run
@@ -57,6 +58,7 @@ from rebat.drive.plans import Recorder, RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
+from rebat.drive.tiers import tiers_for
 from rebat.kernels import deep_queue
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
@@ -123,6 +125,7 @@ class Events:
             self.all = Remembered(events)
         self._lock = Lock()
         self._is_consistent = False
+        self._causes: dict[str, int] = {"": 0}
 
     def _begin(self) -> None:
         """Begin to read the events."""
@@ -130,7 +133,6 @@ class Events:
         self._rest: Iterator[Any] = iter(self.all) if blocks is None else blocks
         self._complete = self._others = False
         self._error: Exception | None = None
-        self._causes: dict[str, int] = {"": 0}
         self._numbers = [array("q", first) for first in ((), (), (), [0], (), [0], ())]
         self._arrays: list[Ints] = []
 
@@ -223,9 +225,14 @@ class Events:
         self._arrays = self._arrays or [np.array(each, np.int64) for each in self._numbers]
         return self._arrays
 
+    def number_of(self, cause: str) -> int:
+        """Return the number of a cause of failures."""
+        with self._lock:
+            return self._causes.setdefault(cause, len(self._causes))
+
     @property
     def causes(self) -> list[str]:
-        """The causes of the events that were read."""
+        """The causes of the events that were read, and those to which numbers were given."""
         with self._lock:
             return [*self._causes]
 
@@ -297,6 +304,8 @@ def simulate(
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
     except InputError as error:
         raise Uncovered(str(error)) from None
+    if jobs.tiered and (reason := why_not_tiers(point)):
+        raise Uncovered(reason)
     parameters = parameters_of(point, machine.n_nodes, max_attempts, cores_per_node)
     set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
@@ -329,6 +338,10 @@ def simulate(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formulas, compiled,
     )  # fmt: skip
+    if jobs.tiered:
+        of_profiles, k = map(jobs.kinds.__getitem__, jobs.kind_of), len(room.state.attempts)
+        tiers = tiers_for(of_profiles, events.number_of, machine, cores_per_node, k, compiled)
+        room = room._replace(state=room.state._replace(tiers=tiers))
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -484,20 +497,26 @@ def extended(parameters: tables.Numbers) -> bool | None:
     return True if timed or parameters.six_digits or parameters.replacing else None
 
 
-def smallest_arguments(point: Point) -> tuple[Any, ...]:
-    """Return arguments of the loop for a run without jobs, which have the types of all runs."""
+def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
+    """Return arguments of the loop for a run without jobs, which have the types of all runs.
+
+    ``tiered`` is whether jobs have checkpoints in several tiers.
+    """
     parameters = parameters_of(point, 1, 1)
-    jobs = zeros(tables.Job, 0)
+    jobs, events = zeros(tables.Job, 0), Events([])
     profiles = zeros(tables.Profile, 0)
     machine, links = whole_machine(1), tables.no_links()
     room = rooms.room_for(
         jobs, profiles, parameters, 0, machine, links, tables.no_limits(), tables.no_tree(),
         arrays_of([], 1), True,
     )  # fmt: skip
+    if tiered:
+        tiers = tiers_for([], events.number_of, machine, 1, 0, compiled=True)
+        room = room._replace(state=room.state._replace(tiers=tiers))
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
     windows = SiteWindows(smallest, machine)
     return (
-        *Events([]).columns(0, 1)[0],
+        *events.columns(0, 1)[0],
         room,
         rooms.table_for(parameters),
         windows.table(room),
@@ -543,6 +562,8 @@ class Submissions:
         Positions in ``profile_names`` and in ``traits``.
     kinds, kind_of : list of Checkpointing or None, int64 array
         The distinct checkpoints, and the position of those of each profile.
+    tiered : bool
+        Whether any profile has checkpoints in several tiers.
     table, table_of_profiles : arrays of Job and Profile
     links : Links
         Dependencies and arrays.
@@ -557,6 +578,7 @@ class Submissions:
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
+        self.tiered = any(c is not None and c.light is not None for c in self.kinds)
         patterns = np.array([self.pattern(c) for c in self.kinds], dtype=np.int64)
         self.table_of_profiles = zeros(tables.Profile, len(profiles))
         self.table_of_profiles["delay"] = delays_us_of(profiles)

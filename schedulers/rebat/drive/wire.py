@@ -28,6 +28,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.checks import obstructed
+from rebat.drive.eligible import why_not_tiers
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.labels import Labels
@@ -49,6 +50,7 @@ from rebat.drive.simulate import (
 )
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
+from rebat.drive.tiers import add_profile, tiers_for
 from rebat.drive.told import Told
 from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
 from rebat.models.silent_errors import retried_profile
@@ -280,7 +282,8 @@ class Wire(Messages):
             return self.profile_rows[key]
         checkpoints, error = checkpointing_of(content), None
         speedup_of(content)
-        if checkpoints and (checkpoints.light or checkpoints.never):
+        is_light = checkpoints is not None and checkpoints.light is not None
+        if checkpoints and (checkpoints.never or (is_light and why_not_tiers(self._point))):
             problem = "its profile has checkpoints in several tiers, or none in its period"
             raise InputError(problem, expected="profiles that are known at the beginning")
         if content.get("type", "delay") != "delay":
@@ -303,10 +306,23 @@ class Wire(Messages):
             sizes["size"] = size
             profile = with_periods_as_forwarded(sizes, profile)[1]
         row = len(self.state.profiles)
+        self._add_tiers(checkpoints)
         self.kinds.append(checkpoints)
         self.state.profiles.append(tables.Profile(*profile[0].item()))
         self.profile_rows[key] = row, error if self.parameters.predict == codes.ACTUAL else None
         return self.profile_rows[key]
+
+    def _add_tiers(self, checkpoints: Checkpointing | None) -> None:
+        """Add the light checkpoints of a profile. There are no tables until a profile has any."""
+        if self.state.tiers is None and checkpoints and checkpoints.light:
+            cores, k = self.options.cores_per_node, len(self.state.attempts)
+            tiers = tiers_for(self.kinds, self._number_of, self.machine, cores, k)
+            self.show(self.room._replace(state=self.state._replace(tiers=tiers)))
+        if self.state.tiers is not None:
+            add_profile(self.state.tiers, checkpoints, self._number_of)
+
+    def _number_of(self, cause: str) -> int:
+        return self.causes.setdefault(cause, len(self.causes))
 
     def _rank(self, j: int, job_id: str) -> None:
         """Label a job among the ids as text, and among the ids of resubmissions."""
@@ -398,10 +414,13 @@ class Wire(Messages):
             self.check_again(self.names[row.attempt], self.profile_of[row.attempt])
 
     def _note_hits(self, first: int, last: int) -> None:
-        """Note the failures of the attempts that are killed, if the cause of any is known."""
+        """Note the failures of the attempts that are killed.
+
+        Without checkpoints in several tiers, this is only done if the cause of any is known.
+        """
         attempts = self.state.attempts
         hit = [row.attempt for row in self.state.kills[first:last] if row.cause != codes.STOLEN]
-        if any(attempts[a].failure for a in hit):
+        if self.state.tiers is not None or any(attempts[a].failure for a in hit):
             self.hits |= {a: (self.now_us, attempts[a].failure) for a in hit}
 
     def _refuse(self, victim: int, waiting: int) -> None:

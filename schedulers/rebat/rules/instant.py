@@ -45,6 +45,7 @@ from rebat.rules.predict import note_run
 from rebat.rules.replacement import keep_spares, reject_large, replace
 from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
+from rebat.rules.tiers import note_failure, note_tier
 from rebat.rules.usage import account
 from rebat.rules.waits import (
     begin_wait,
@@ -255,7 +256,7 @@ def end_killed(state: Any, i: int, at: int) -> None:
     """End the attempt of a row of kills. Its job waits for the acknowledgement."""
     row = state.kills[i]
     useful = remaining(state, row.attempt, row.decided, row.timing)[0]
-    leave(state, row.attempt, at, row.cause, max(0, useful))
+    leave(state, row.attempt, at, row.cause, useful)
     if row.cause == codes.NODE_FAILURE:
         state.jobs[state.attempts[row.attempt].job].interruptions += 1
 
@@ -311,6 +312,7 @@ def change_nodes(
         n.n_hit += 1
     if not up:
         n.n_failed_now = 1
+        note_failure(state.tiers, state, changed, first_hit, cause)
     if extended is not None and n_held:
         note_held_nodes(state, n_held, now)
         if not up:
@@ -369,6 +371,7 @@ def settle(state: Any, extended: Any, now: int) -> int:
         a = hit[i].attempt
         if attempts[a].end < 0 and not is_killed(state, a):
             hit[n_hit].attempt = a
+            note_tier(state.tiers, a, hit[i].tier)
             n_hit += 1
     n.n_hit = 0
     has_news, n.has_news = n.has_news and n.n_spares, 0

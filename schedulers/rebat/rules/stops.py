@@ -15,6 +15,7 @@ from rebat.models.interruptions import interrupted, written
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.rules.queue import text_first
 from rebat.rules.steals import Candidate, Steal, is_accepted, tie_key, victim_key
+from rebat.rules.tiers import at_risk_of, continued, tier_of
 from rebat.state import codes
 
 MOMENT_US, MOMENT_S = 100_000, 0.1
@@ -38,20 +39,31 @@ def pattern(state: Any, a: int) -> Any:
 def remaining(state: Any, a: int, now: int, timing: int) -> Any:
     """Return what remains of an attempt after a stop (`rebat.models.checkpoint`).
 
-    The values are those of `interrupted`.
+    The values are those of `interrupted`. The progress is negative if work of earlier attempts is
+    lost.
     """
-    parameters, attempts = state.n, state.attempts
+    parameters, attempts, p = state.n, state.attempts, state.jobs[state.attempts[a].job].profile
     ran, first, recovery = now - attempts[a].start, attempts[a].first, attempts[a].recovery
-    if not state.profiles[state.jobs[attempts[a].job].profile].checkpoints:
+    tier = tier_of(state.tiers, a)
+    if not state.profiles[p].checkpoints:
         return 0, first, recovery, 0
     period, cost, restart = pattern(state, a)
+    if tier > 0:
+        useful, first, recovery = continued(
+            state.tiers, p, a, period, cost, restart, first, recovery, ran
+        )
+        return useful, first, recovery, 0
     if period + cost <= 1:  # perfect checkpoints
         paid = min(ran, recovery)
         return ran - paid, first, recovery - paid, 0
-    return interrupted(
+    useful, first, recovery, wait = interrupted(
         period, cost, restart, restart, first, recovery, ran, timing, parameters.authors != 0,
         MOMENT_US,
     )  # fmt: skip
+    at_risk = at_risk_of(state.tiers, a)
+    if at_risk and useful <= 0:  # the job repeats this work before its first checkpoint
+        return -at_risk, first + at_risk, recovery, wait
+    return useful, first, recovery, wait
 
 
 @inlined_rule

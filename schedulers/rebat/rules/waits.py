@@ -17,6 +17,7 @@ from rebat.rules.stops import (
     write_resubmission,
     written_us,
 )
+from rebat.rules.tiers import pass_on
 from rebat.state import codes
 
 # ---- decisions
@@ -157,6 +158,7 @@ def resume(state: Any, extended: Any, a: int, b: int, decided: int, timing: int)
         attempts[b].wall = wall if wall >= FOREVER_US else max(1, wall - less)
         attempts[b].delay = max(1, attempts[a].delay - less)
         attempts[b].first, attempts[b].recovery = first, recovery
+        pass_on(state.tiers, b)
     elif extended is not None:
         ran = decided / 1_000_000 - attempts[a].start / 1_000_000
         write_resubmission(state, a, b, ran, timing)

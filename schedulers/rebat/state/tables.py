@@ -109,6 +109,31 @@ class Profile(msgspec.Struct, gc=False):
     exponent: int = 0
 
 
+class Light(msgspec.Struct, gc=False):
+    """The light checkpoints of a profile: its rows of `Tier`, the number of nodes in a group, and
+    its rows among the causes of failures after which a node is still usable.
+    """
+
+    first: int = 0
+    n: int = 0
+    group: int = 1
+    first_cause: int = 0
+    n_causes: int = 0
+
+
+class Tier(msgspec.Struct, gc=False):
+    """A tier of light checkpoints. Those of a profile begin with the lightest.
+
+    The names of the fields are those of `rebat.models.checkpoint.LightTier`, so that
+    `rebat.models.interruptions` reads both.
+    """
+
+    period_us: int = 0
+    cost_us: int = 0
+    recovery_us: int = 0
+    level: int = 0
+
+
 class Partition(msgspec.Struct, gc=False):
     """A partition: the group of partitions that share its nodes, its limits, its place in the
     queue of the group, the code of its queue order, the number of its formula, its weight, and the
@@ -155,12 +180,14 @@ class Part(msgspec.Struct, gc=False):
 
 class Hit(msgspec.Struct, gc=False):
     """An attempt that failures hit, when the steal that this cancels was decided (-1: there is
-    none), and whether the attempt is already being killed.
+    none), whether the attempt is already being killed, and the number of the lightest tier of
+    checkpoints that survives the failure.
     """
 
     attempt: int = 0
     cancelled: int = 0
     is_killed: int = 0
+    tier: int = 0
 
 
 class Kill(msgspec.Struct, gc=False):
@@ -537,6 +564,34 @@ def no_limits() -> Limits:
     return Limits(zeros(Group, 0), clients, zeros(Membership, 0))
 
 
+class Tiers(NamedTuple):
+    """Checkpoints in several tiers, if a profile has them (see `rebat.rules.tiers`).
+
+    Attributes
+    ----------
+    profiles : rows of Light
+        The light checkpoints of each profile.
+    tiers : rows of Tier
+    causes : int64 array or list
+        Numbers of causes of failures.
+    at_risk : int64 array, shape (attempts, 4)
+        For each attempt, the work at risk in each tier when it started
+        (`rebat.models.remaining.AtRisk`), and the tier from which its job continues after the
+        failure that hit it.
+    after : int64 array, shape (4,)
+        Scratch: the work at risk after a stop.
+    original : int64 array
+        The number of each node on the machine.
+    """
+
+    profiles: Any
+    tiers: Any
+    causes: Any
+    at_risk: Any
+    after: Any
+    original: Any
+
+
 def no_tree() -> Tree:
     """Return the tree of a site whose usage has no effect."""
     return empty_tree(1, 0, False)
@@ -588,6 +643,9 @@ class State(NamedTuple):
     wakes : int64 array
         Times at which windows of reservations end or begin, for which a plan is due.
     out : rows of Decision
+    tiers : Tiers or None
+        None if no profile has checkpoints in several tiers. Then the rules for them are not
+        compiled.
     """
 
     n: Any
@@ -629,6 +687,7 @@ class State(NamedTuple):
     tree: Any
     wakes: Any
     out: Any
+    tiers: Any = None
 
 
 class Room(NamedTuple):
