@@ -5,9 +5,9 @@ For half of the seeds, the records include the plans.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. With ``deep``, all queues count as long ones. With ``replacing``, all policies
-that can replace failed nodes do so, and with ``tiers``, all jobs that can have checkpoints in
-several tiers have them. The test suite makes fewer runs, as plain Python, because compiling the
-loop takes longer.
+that can replace failed nodes do so. With ``tiers``, all jobs have checkpoints in several tiers, and
+with ``stages``, recoveries have stages. The test suite makes fewer runs, as plain Python, because
+compiling the loop takes longer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rebat.check.cases import outages, workload
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.options import MAX_ATTEMPTS, Dialect
+from rebat.core.options import MAX_ATTEMPTS, STAGES, Dialect
 from rebat.core.units import to_us
 from rebat.drive import growing
 from rebat.drive.eligible import (
@@ -58,9 +58,9 @@ FORMULAS = (
     "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
 )  # fmt: skip
 
-SHARE = {"replacing": 0.2, "tiers": 0.15}
-"""The shares of policies that replace failed nodes, and of workloads with checkpoints in several
-tiers, if the rules of a site are drawn too.
+SHARE = {"replacing": 0.2, "tiers": 0.15, "stages": 0.1}
+"""The shares of policies that replace failed nodes, of workloads with checkpoints in several tiers,
+and of policies with stages of recovery, if the rules of a site are drawn too.
 """
 
 LEDGER = (
@@ -224,6 +224,10 @@ TIERS = (
 )  # fmt: skip
 
 
+NOT_WITH_STAGES = "digits=", "timing="
+"""Options with which the rules cover neither tiers of checkpoints nor stages of recovery."""
+
+
 def with_tiers(made: Workload, rng: random.Random, n_nodes: int) -> Workload:
     """Return the workload with checkpoints in several tiers. Some profiles may have none."""
     tiers, made = parse_tiers(rng.choice(TIERS)), without_checkpoints(made)
@@ -315,13 +319,17 @@ class Case:
         self.tiered = limited and tiers.random() < SHARE["tiers"]
         if self.tiered:
             self.add_tiers(tiers)
+        stages = random.Random(seed + 5)
+        self.staged = limited and stages.random() < SHARE["stages"]
+        if self.staged:
+            self.add_stages(stages)
         shelves = random.Random(seed + 3)
         is_shelf = limited and shelves.random() < 0.07
         if is_shelf:
             self.policy = by_shelves(self.policy, shelves)
         replacing = random.Random(seed + 2)
         if replaces is None:
-            replaces = limited and replacing.random() < SHARE["replacing"]
+            replaces = limited and not self.staged and replacing.random() < SHARE["replacing"]
         if replaces and "planning=" not in self.policy:
             self.policy = by_replacement(self.policy, replacing, self.n_nodes)
             return  # neither reservations nor partitions
@@ -333,13 +341,28 @@ class Case:
     def add_tiers(self, rng: random.Random) -> None:
         """Add checkpoints in several tiers to the jobs, and failures that they survive or not."""
         options = self.policy.split(",")  # without those that are not covered
-        rest = [each for each in options if not each.startswith(("digits=", "timing="))]
+        rest = [each for each in options if not each.startswith(NOT_WITH_STAGES)]
         self.policy = ",".join([*rest, "digits=all"])
         self.workload = with_tiers(self.workload, rng, self.n_nodes)
         if rng.random() < 0.7:
             scale = 40 if max(job.submit_us for job in self.workload.jobs) > to_us(60) else 1
             self.events = [
                 msgspec.structs.replace(event, at_us=event.at_us * scale)
+                for event in rack_failures(rng, self.n_nodes)
+            ]
+
+    def add_stages(self, rng: random.Random) -> None:
+        """Let failed jobs hang before they are queued again, or initialise afterwards."""
+        options = [each for each in self.policy.split(",") if not each.startswith(NOT_WITH_STAGES)]
+        drawn = {
+            name: rng.choice(["1", "2", "0.5", "6", "gpu=3/1", "gpu=0/2", "nic=1/gpu=0.25/0"])
+            for name in rng.sample(STAGES, rng.randint(1, 4))
+        }
+        options += [f"{name}={text}" for name, text in drawn.items()]
+        self.policy = ",".join([*options, "digits=all"])
+        if rng.random() < 0.5:
+            self.events = [
+                msgspec.structs.replace(event, at_us=event.at_us + rng.choice([0, 0, 1]))
                 for event in rack_failures(rng, self.n_nodes)
             ]
 
@@ -523,6 +546,10 @@ def play(seed: int) -> str:
     check_same(ours, expected)
     if case.depends:
         check_dependent(ours.ledger, case.workload)
+    if case.staged:
+        hung = any(each.hung_us for each in ours.ledger.attempts)
+        held = " held" if ours.ledger.holds else ""
+        return f"{'tiers and ' if case.tiered else ''}stages{' that hang' if hung else ''}{held}"
     if case.tiered:
         lost = any(each.lost_us for each in ours.ledger.attempts)
         return "tiers, lost work" if lost else "tiers"
@@ -597,6 +624,11 @@ def with_tiered_checkpoints() -> None:
     SHARE["tiers"] = 1.0
 
 
+def with_stages() -> None:
+    """Let the recovery of failed jobs have stages."""
+    SHARE["stages"] = 1.0
+
+
 def with_replacement() -> None:
     """Let all policies replace failed nodes, unless they have no rule for it."""
     SHARE["replacing"] = 1.0
@@ -607,6 +639,7 @@ WORDS = {
     "deep": with_deep_queues,
     "replacing": with_replacement,
     "tiers": with_tiered_checkpoints,
+    "stages": with_stages,
 }
 """What words at the end of the command line do before the runs."""
 

@@ -10,6 +10,8 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
+from rebat.drive.hangs import least_hang_us
+from rebat.drive.messages import UNKNOWN_LAG_US
 from rebat.engine.engine import EngineOptions
 from rebat.policies.own import is_own
 from rebat.policies.partitions import read_partitions
@@ -83,21 +85,38 @@ def why_not_policy(point: Point) -> str:
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in stealing},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in stealing},
             f"limits={point.common.limits}": is_own(point.common.limits),
-            "stages of recovery": point.recovery is not None,
+            **_why_not_stages(point, bool(replaces)),
         }
     )
 
 
+def _late(point: Point) -> str:
+    """Return the timing of steals that wait for a checkpoint, or an empty text."""
+    steals_at = [part.timing for part in point.reactions if isinstance(part, StealingOptions)]
+    return next((timing for timing in steals_at if timing != "now"), "")
+
+
+def _why_not_stages(point: Point, replaces: bool) -> dict[str, bool]:
+    """Return why the rules do not cover the stages of recovery, and whether this applies."""
+    recovery, timing = point.recovery, _late(point)
+    if recovery is None:
+        return {}
+    return {
+        "stages of recovery with random durations": recovery.random,
+        f"stages of recovery with timing={timing}": bool(timing),
+        "stages of recovery with digits=six": point.dialect.digits == "six",
+        "stages of recovery with react=replacement": replaces,
+        # before its first kill, a session requests no earlier call
+        "stages of recovery shorter than 1 ms": 0 < least_hang_us(recovery) < UNKNOWN_LAG_US,
+    }
+
+
 def why_not_tiers(point: Point) -> str:
     """Return why the rules do not cover checkpoints in several tiers, or an empty text."""
-    late = [
-        part.timing
-        for part in point.reactions
-        if isinstance(part, StealingOptions) and part.timing != "now"
-    ]
+    timing = _late(point)
     return _first(
         {
-            **{f"checkpoints in several tiers with timing={timing}": True for timing in late},
+            f"checkpoints in several tiers with timing={timing}": bool(timing),
             "checkpoints in several tiers with digits=six": point.dialect.digits == "six",
         }
     )

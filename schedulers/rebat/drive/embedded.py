@@ -91,7 +91,7 @@ def run(
             now = min(now, jobs[n.next_job].submit)
         for i in range(n.n_wakes):
             now = min(now, state.wakes[i])
-        stuck = now == FOREVER_US and n.n_down == 0
+        stuck = now == FOREVER_US and n.n_down == 0 and n.n_waits == 0
         if n.n_calls:
             now = min(now, calls[0].at)
         if n.next_line < n_lines:

@@ -85,6 +85,9 @@ def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) ->
     if state.tiers is not None and n_attempts > len(state.tiers.at_risk):
         at_risk = larger(state.tiers.at_risk, n_attempts, 0)
         new["tiers"] = state.tiers._replace(at_risk=at_risk)
+    if state.hangs is not None and n_attempts > len(state.hangs.attempts):
+        attempts = larger(state.hangs.attempts, n_attempts, 0)
+        new["hangs"] = state.hangs._replace(attempts=attempts)
     ends = longer(room.ends, tables.Entry, n_attempts)
     return room._replace(state=state._replace(**new), ends=ends)
 

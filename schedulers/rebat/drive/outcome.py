@@ -14,8 +14,10 @@ import numpy.typing as npt
 from rebat.core.attempts import SPARE, Cause, resubmission_id
 from rebat.core.dependencies import KINDS
 from rebat.core.nodes import NodeSet
+from rebat.core.options import Recovery
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
+from rebat.drive.hangs import stages_of
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.site_limits import SiteLimits
@@ -23,7 +25,6 @@ from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
-from rebat.rules.tiers import MOST, TIER
 from rebat.state import codes, tables
 from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Losses, Why
 
@@ -87,6 +88,8 @@ class Source(Protocol):
         Checkpoints, and the position of those of each job.
     causes : list of str
         Names of the causes of failures.
+    recovery : Recovery
+        The stages of the recovery of failed jobs.
     machine : LoopMachine
     limits : SiteLimits
     windows : SiteWindows
@@ -100,6 +103,7 @@ class Source(Protocol):
     kinds: list[Checkpointing | None]
     kind_of: Ints
     causes: list[str]
+    recovery: Recovery
     machine: LoopMachine
     limits: SiteLimits
     windows: SiteWindows
@@ -117,7 +121,10 @@ class Source(Protocol):
         """Return the codes of Batsim's states of attempts, and the code of each state."""
 
     def failures(self, rows: Rows) -> tuple[Ints, Any]:
-        """Return the codes of the causes of failures, and how long the attempts hung (us)."""
+        """Return the codes of the causes of failures, and how long the attempts hung (us).
+
+        The recovery has no stages, so they hung until their kill was carried out.
+        """
 
 
 def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
@@ -199,7 +206,7 @@ class Rows:
         n = room.state.n
         self._source = source
         self._table, self._rounded = room.state.attempts, n.six_digits
-        self._tiers = room.state.tiers
+        self._tiers, self._hangs = room.state.tiers, room.state.hangs
         self.records = room.state.lists["record"][: n.n_records] if records is None else records
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
@@ -248,6 +255,38 @@ class Rows:
             chosen[self.hit & (self.column("step") == step)] = coded(reasons, [reason])[0]
         return chosen, reasons
 
+    @property
+    def has_hung(self) -> Any:
+        """A mask of the attempts that hung after a failure."""
+        if self._hangs is None:
+            return np.zeros(len(self.job), dtype=np.bool_)
+        return self._hangs.attempts[self.records, tables.SINCE] > 0
+
+    @property
+    def ended_as(self) -> Ints:
+        """The causes of the ends in the simulator. Attempts that hang can complete there."""
+        if self._hangs is None:
+            return self.cause
+        ended = self._hangs.attempts[self.records, tables.ENDED]
+        return np.where(ended > 0, ended - 1, self.cause)
+
+    def _failures(self) -> tuple[Ints, Any]:
+        """Return the codes of the causes of failures, and how long the attempts hung (us)."""
+        if self._hangs is None:
+            return self._source.failures(self)
+        hangs = self._hangs.attempts[self.records]
+        since_us = np.where(self.has_hung, hangs[:, tables.SINCE] - 1, self.end_us)
+        return hangs[:, tables.CAUSE], self.end_us - since_us
+
+    def _stages(self) -> dict[int, dict[str, int]]:
+        """Return the durations of the stages (us) of the attempts that hung, by place."""
+        if self._hangs is None:
+            return {}
+        places = np.flatnonzero(self.has_hung)
+        numbers = self._hangs.attempts[self.records[places], tables.CAUSE]
+        stages = stages_of(self._source.recovery, self._source.causes, numbers)
+        return dict(zip(places.tolist(), stages, strict=True))
+
     def _losses(self, useful_us: Ints) -> tuple[Ints, Ints]:
         """Return the progress of each attempt that was lost later, and the code of the reason.
 
@@ -265,8 +304,9 @@ class Rows:
 
     def _losses_by_tier(self, useful_us: Ints) -> tuple[Ints, Ints]:
         """Return the same if jobs have checkpoints in several tiers."""
-        source, table, at_risk = self._source, self._table, self._tiers.at_risk[:, :MOST]
-        kept_us, tiers = self.column("useful"), self._tiers.at_risk[self.records, TIER]
+        source, table = self._source, self._table
+        at_risk = self._tiers.at_risk[:, : tables.MOST_TIERS]
+        kept_us, tiers = self.column("useful"), self._tiers.at_risk[self.records, tables.TIER]
         begun = np.flatnonzero(at_risk[: len(table)].any(axis=1))
         begins_with = {
             (j, number): tuple(at_risk[a].tolist())
@@ -288,7 +328,7 @@ class Rows:
                 c, tier = source.kinds[source.kind_of[j]], int(tiers[place])
                 assert c and c.light
                 n_tiers = len(c.light.tiers)
-                after = begins_with.get((j, number + 1), (0,) * MOST)[:n_tiers]
+                after = begins_with.get((j, number + 1), (0,) * tables.MOST_TIERS)[:n_tiers]
             remaining = Remaining(kept, 0, 0, at_risk=after, tier=tier)
             losses.interrupt(
                 place, source.job_id(j), of_causes[cause], int(useful_us[place]), remaining
@@ -303,7 +343,7 @@ class Rows:
         table, original = self._source.table, np.flatnonzero(self._table["number"] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
         serials[self._table["job"][original]] = original + 1
-        failures, hung_us = self._source.failures(self)
+        failures, hung_us = self._failures()
         useful_us = np.maximum(0, self.column("useful"))
         lost_us, lost_to = self._losses(useful_us)
         reasons, reason_values = self._reasons()
@@ -312,7 +352,7 @@ class Rows:
         fields = {
             **self._shared,
             "useful_us": useful_us,
-            "hit": failures > 0,
+            "hit": (failures > 0) | self.has_hung,
             "submit_us": table["submit"][self.job],
             "queued_us": self._queued_us,
             "serial": self.records + 1,
@@ -338,7 +378,8 @@ class Rows:
             "lost_to": dict(LOST_TO),
         }
         names = {"name": Chosen(self._source.ids, self._place)}
-        return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)
+        rare = {"stages": self._stages()}
+        return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes, rare)
 
     def ended(self) -> Table[EndedJob]:
         """Return the table of Batsim's jobs."""

@@ -19,6 +19,7 @@ from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
+from rebat.core.options import Recovery
 from rebat.core.table import Ragged
 from rebat.core.traits import USUAL, Traits, traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
@@ -35,6 +36,7 @@ from rebat.drive.eligible import (
 )
 from rebat.drive.embedded import run
 from rebat.drive.growing import with_plans, with_rows, with_spaces
+from rebat.drive.hangs import hangs_for
 from rebat.drive.keys import Keys, needs_python
 from rebat.drive.machine import LoopNodes
 from rebat.drive.outcome import (
@@ -61,7 +63,7 @@ from rebat.drive.site_windows import SiteWindows
 from rebat.drive.tiers import tiers_for
 from rebat.kernels import deep_queue
 from rebat.kernels.jit import machine_code_of
-from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
+from rebat.models.checkpoint import NEVER, Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, NodeChanges
@@ -328,6 +330,9 @@ def simulate(
             table[name] = values
     if parameters.six_digits:
         table, profiles = with_periods_as_forwarded(table, profiles)
+    kinds = jobs.kinds
+    if point.recovery and "init" in point.recovery.stages:
+        kinds, profiles = with_restarts(jobs)
     lengths_us = np.minimum(profiles["delay"][table["profile"]], table["wall"])
     until_us = int((table["submit"] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
@@ -338,10 +343,14 @@ def simulate(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formulas, compiled,
     )  # fmt: skip
+    k = len(room.state.attempts)
     if jobs.tiered:
-        of_profiles, k = map(jobs.kinds.__getitem__, jobs.kind_of), len(room.state.attempts)
+        of_profiles = map(kinds.__getitem__, jobs.kind_of)
         tiers = tiers_for(of_profiles, events.number_of, machine, cores_per_node, k, compiled)
         room = room._replace(state=room.state._replace(tiers=tiers))
+    if point.recovery:
+        hangs = hangs_for(point.recovery, events.number_of, k, compiled)
+        room = room._replace(state=room.state._replace(hangs=hangs))
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -376,7 +385,7 @@ def simulate(
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, table, events, machine, limits, windows)
+    source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery)
     return outcome_of(source, events, room, plans, on_progress)
 
 
@@ -491,9 +500,18 @@ def with_periods_as_forwarded(table: Any, profiles: Any) -> tuple[Any, Any]:
     return table, profiles
 
 
+def with_restarts(jobs: Submissions) -> tuple[list[Checkpointing | None], Any]:
+    """Return the checkpoints, and the table of profiles, if each restart of a job has a cost."""
+    profiles = jobs.table_of_profiles.copy()
+    without = profiles["checkpoints"] == 0
+    for name, value in zip(PATTERN, pattern_of(NEVER), strict=True):
+        profiles[name][without] = value
+    return [each or NEVER for each in jobs.kinds], profiles
+
+
 def extended(parameters: tables.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
-    timed = parameters.timing != codes.NOW
+    timed = parameters.timing != codes.NOW or parameters.staged
     return True if timed or parameters.six_digits or parameters.replacing else None
 
 
@@ -513,6 +531,9 @@ def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
     if tiered:
         tiers = tiers_for([], events.number_of, machine, 1, 0, compiled=True)
         room = room._replace(state=room.state._replace(tiers=tiers))
+    if point.recovery:
+        hangs = hangs_for(point.recovery, events.number_of, 0, compiled=True)
+        room = room._replace(state=room.state._replace(hangs=hangs))
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
     windows = SiteWindows(smallest, machine)
     return (
@@ -579,7 +600,9 @@ class Submissions:
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
         self.tiered = any(c is not None and c.light is not None for c in self.kinds)
-        patterns = np.array([self.pattern(c) for c in self.kinds], dtype=np.int64)
+        if any(c and c.never for c in self.kinds):
+            raise Uncovered("checkpoints of another kind")
+        patterns = np.array([*map(pattern_of, self.kinds)], dtype=np.int64)
         self.table_of_profiles = zeros(tables.Profile, len(profiles))
         self.table_of_profiles["delay"] = delays_us_of(profiles)
         fails = np.array([bool(profile.get("ret", 0)) for profile in profiles], dtype=np.bool_)
@@ -622,18 +645,16 @@ class Submissions:
         """Return the complete id of a job."""
         return f"w0!{self.ids[int(self.order[j])]}"
 
-    @staticmethod
-    def pattern(c: Checkpointing | None) -> tuple[int, ...]:
-        """Return the columns of a profile that its checkpoints determine."""
-        if c is None:
-            return (0, 0, 0, 0, 0, 0)
-        pattern = c.pattern
-        if c.never or c.image_us or pattern.recovery != pattern.restart:
-            raise Uncovered("checkpoints of another kind")
-        return (
-            1, pattern.period, pattern.cost, pattern.restart, pattern.first_period,
-            pattern.first_recovery,
-        )  # fmt: skip
+
+def pattern_of(c: Checkpointing | None) -> tuple[int, ...]:
+    """Return the columns of a profile that its checkpoints determine."""
+    if c is None:
+        return (0, 0, 0, 0, 0, 0)
+    pattern = c.pattern
+    return (
+        codes.NEVER if c is NEVER else codes.WRITTEN, pattern.period, pattern.cost,
+        pattern.restart, pattern.first_period, pattern.first_recovery,
+    )  # fmt: skip
 
 
 def parameters_of(
@@ -675,6 +696,7 @@ def parameters_of(
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     parameters.limited = bool(point.limits)
+    parameters.staged = point.recovery is not None
     parameters.retries = point.common.silent_errors == "retry"
     parameters.scanned = deep_queue.SCANNED
     parameters.uses_usage = point.accounts_usage
@@ -725,10 +747,13 @@ class Known:
         machine: LoopMachine,
         limits: SiteLimits,
         windows: SiteWindows,
+        kinds: list[Checkpointing | None],
+        recovery: Recovery | None,
     ) -> None:
         self._jobs, self.machine, self.limits, self.windows = jobs, machine, limits, windows
         self.ids, self.order, self.table = jobs.ids, jobs.order, table
-        self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
+        self.kinds, self.kind_of = kinds, jobs.kind_of[jobs.profiles]
+        self.recovery = recovery or Recovery()
         self.causes = events.causes  # only after the run
 
     def job_id(self, j: int) -> str:
@@ -746,7 +771,7 @@ class Known:
         return profiles, values
 
     def states(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
-        return states_of(rows.cause)
+        return states_of(rows.ended_as)
 
     def failures(self, rows: Rows) -> tuple[Ints, Any]:
         return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0

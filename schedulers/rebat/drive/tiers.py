@@ -9,7 +9,6 @@ import numpy as np
 
 from rebat.drive.parts import LoopMachine
 from rebat.models.checkpoint import Checkpointing
-from rebat.rules.tiers import MOST
 from rebat.state import tables
 from rebat.state.rows import array_of
 
@@ -27,8 +26,8 @@ def tiers_for(
 ) -> tables.Tiers:
     """Return the tables of these profiles, with space for a number of attempts."""
     hosts = machine.original if machine.partitions else np.arange(machine.n_nodes)
-    at_risk = np.zeros((n_attempts, MOST + 1), dtype=np.int64)
-    after = np.zeros(MOST + 1, dtype=np.int64)
+    at_risk = np.zeros((n_attempts, tables.MOST_TIERS + 1), dtype=np.int64)
+    after = np.zeros(tables.MOST_TIERS + 1, dtype=np.int64)
     made = tables.Tiers([], [], [], at_risk, after, hosts // cores_per_node)
     for checkpoints in profiles:
         add_profile(made, checkpoints, number_of)

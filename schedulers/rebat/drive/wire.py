@@ -24,12 +24,13 @@ from rebat.core.attempts import (
 )
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.jobs import delay_us, duration_us
-from rebat.core.options import SessionOptions
+from rebat.core.options import Recovery, SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.checks import obstructed
 from rebat.drive.eligible import why_not_tiers
 from rebat.drive.growing import with_plans, with_rows, with_spaces
+from rebat.drive.hangs import hangs_for
 from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.labels import Labels
 from rebat.drive.machine import LoopNodes
@@ -40,10 +41,10 @@ from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
-    Submissions,
     compares_ids,
     extended,
     parameters_of,
+    pattern_of,
     recorder_of,
     set_partitions,
     with_periods_as_forwarded,
@@ -52,7 +53,12 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.drive.tiers import add_profile, tiers_for
 from rebat.drive.told import Told
-from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
+from rebat.models.checkpoint import (
+    NEVER,
+    Checkpointing,
+    checkpointing_of,
+    derived_checkpointing,
+)
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import speedup_of
 from rebat.policies.placement.hazards import Hazards
@@ -68,6 +74,7 @@ from rebat.rules.instant import (
 )
 from rebat.rules.moves import drop_move, hold_targets
 from rebat.rules.room import instant_fits, plan_fits
+from rebat.rules.stops import failed_at
 from rebat.rules.waits import remove_row, second_pass
 from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
@@ -94,6 +101,7 @@ class Wire(Messages):
         uptime_us: Ints | None = None,
     ) -> None:
         self._point, self._record = point, recorder
+        self.recovery = point.recovery or Recovery()
         self._hazards, self._uptime_us = hazards, uptime_us
         super().__init__(options)
 
@@ -188,6 +196,10 @@ class Wire(Messages):
         )  # fmt: skip
         self.cells = self.windows.table(self.room)
         self.state.n.unfinished = 0
+        if self._point.recovery:
+            k = len(self.state.attempts)
+            hangs = hangs_for(self._point.recovery, self._number_of, k)
+            self.show(self.room._replace(state=self.state._replace(hangs=hangs)))
         if self._uptime_us is not None and n_nodes:
             rooms.set_uptimes(self.state, self._uptime_us)
 
@@ -290,6 +302,8 @@ class Wire(Messages):
             checkpoints = None  # only delays can be shortened; other jobs lose all work
         elif checkpoints is None:
             checkpoints = derived_checkpointing(size, self.n_nodes, young_daly)
+            if checkpoints is None and "init" in self.recovery.stages:
+                checkpoints = NEVER  # later attempts have a cost
         profile = zeros(tables.Profile, 1)
         profile["delay"] = 1
         try:
@@ -299,7 +313,7 @@ class Wire(Messages):
                 profile["delay"] = delay_us(content)
         except InputError as problem:
             error = problem
-        for field, value in zip(PATTERN, Submissions.pattern(checkpoints), strict=True):
+        for field, value in zip(PATTERN, pattern_of(checkpoints), strict=True):
             profile[field] = value
         if six:
             sizes = zeros(tables.Job, 1)
@@ -339,22 +353,38 @@ class Wire(Messages):
         a, state = self.row_of.get(event.job_id, -1), self.state
         if a < 0 or state.attempts[a].start < 0 or state.attempts[a].end >= 0:
             raise InputError("completed, but was not started", f"job {event.job_id}")
-        i = self.kill_of(a)
+        i, cause = self.kill_of(a), CAUSES.get(event.state, codes.JOB_FAILED)
         self.states[a] = sys.intern(event.state)
-        if i >= 0 and event.state == "COMPLETED_KILLED":
+        hung = i >= 0 and cause != codes.WALLTIME and self._has_hung(a)
+        if i >= 0 and (hung or event.state == "COMPLETED_KILLED"):
             end_killed(state, i, event.at_us)
             if state.attempts[a].cause == codes.NODE_FAILURE:
-                job_id = self.submitted[state.attempts[a].job]
-                self._interrupted[job_id] = self._interrupted.get(job_id, 0) + 1
+                self._note_interruption(a)
         else:
-            end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
-            if a in self.hits:  # it was faster than its kill: work after the failure is lost
+            end(state, a, event.at_us, cause)
+            if state.attempts[a].cause == codes.NODE_FAILURE:  # it completed while it hung
+                self._note_interruption(a)
+                self.check_again(self.names[a], self.profile_of[a])
+            elif a in self.hits:  # it was faster than its kill: work after the failure is lost
                 row = state.attempts[a]
                 row.useful = max(0, self.hits[a][0] - row.start - row.recovery)
         hold_targets(state, self.now_us)
 
+    def _note_interruption(self, a: int) -> None:
+        job_id = self.submitted[self.state.attempts[a].job]
+        self._interrupted[job_id] = self._interrupted.get(job_id, 0) + 1
+
+    def _has_hung(self, a: int) -> bool:
+        """Return whether an attempt hung for some time after its failure."""
+        if self.state.hangs is None:
+            return False
+        row = self.state.hangs.attempts[a]
+        return bool(row[tables.SINCE] and row[tables.DUE] >= row[tables.SINCE])
+
     def _acknowledge(self, i: int, killed: bool) -> None:
-        if killed:
+        a = self.state.kills[i].attempt  # after a hang, a job that completed has failed
+        failed = self._has_hung(a) and self.state.attempts[a].cause == codes.NODE_FAILURE
+        if killed or failed:
             acknowledged(self.state, self.extended, i, self.now_us)
         else:
             drop_move(self.state, self.state.kills[i].attempt, self.now_us)
@@ -416,12 +446,15 @@ class Wire(Messages):
     def _note_hits(self, first: int, last: int) -> None:
         """Note the failures of the attempts that are killed.
 
-        Without checkpoints in several tiers, this is only done if the cause of any is known.
+        Without checkpoints in several tiers and stages of recovery, this is only done if the cause
+        of any is known.
         """
         attempts = self.state.attempts
         hit = [row.attempt for row in self.state.kills[first:last] if row.cause != codes.STOLEN]
-        if self.state.tiers is not None or any(attempts[a].failure for a in hit):
-            self.hits |= {a: (self.now_us, attempts[a].failure) for a in hit}
+        now, hangs = self.now_us, self.state.hangs
+        always = self.state.tiers is not None or hangs is not None
+        if always or any(attempts[a].failure for a in hit):
+            self.hits |= {a: (failed_at(hangs, a, now), attempts[a].failure) for a in hit}
 
     def _refuse(self, victim: int, waiting: int) -> None:
         """Record that a victim cannot be stopped, and that another job cannot wait for it."""

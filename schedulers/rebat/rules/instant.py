@@ -27,6 +27,7 @@ flags of the partitions, the number of refused steals), and which kills are not 
     stopped   moves          end_killed, then acknowledged: note_acknowledged
     moves     running        complete_moves (or queued again)
     running   queued again   end, then settle: retry (after an error)
+    running   hangs          settle (`rebat.rules.hangs`)
     waits     queued again   end_wait
     ========  =============  ==========================================
 """
@@ -37,6 +38,7 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.hangs import begin_hangs, begin_hung_waits, end_hang, has_failed, work_of
 from rebat.rules.links import is_blocked, release
 from rebat.rules.moves import complete_moves, note_acknowledged
 from rebat.rules.nodes import change_use
@@ -52,6 +54,7 @@ from rebat.rules.waits import (
     call_off_hit,
     carry_out_due,
     emit,
+    end_due_waits,
     give_up_steals,
     kill,
     leave,
@@ -184,6 +187,8 @@ def end_reaction(state: Any, extended: Any, n_hit: int, n_before: int, now: int)
         emit(state, codes.KILLS, n_before, n_first)
     if extended is not None and n.n_stops:
         carry_out_due(state, now)
+    if extended is not None and n.staged:
+        end_due_waits(state, now)
     if n.n_kills > n_first:
         # No plan until the victims are stopped: other jobs would start on their nodes.
         n.may_plan = 0
@@ -233,6 +238,9 @@ def submit(state: Any, j: int, at: int) -> int:
 def end(state: Any, a: int, at: int, cause: int) -> None:
     """End a running attempt that was not killed, and its job if an error is not retried."""
     n, attempts = state.n, state.attempts
+    useful = work_of(state.hangs, state, a, at)
+    if end_hang(state.hangs, state, a, at, cause, useful):
+        return
     if cause == codes.JOB_FAILED and n.retries:
         leave(state, a, at, codes.SILENT_ERROR, 0)
         job = state.jobs[attempts[a].job]
@@ -244,7 +252,7 @@ def end(state: Any, a: int, at: int, cause: int) -> None:
         state.lists[k].retried = a
         n.n_retried += 1
         return
-    leave(state, a, at, cause, max(0, at - attempts[a].start - attempts[a].recovery))
+    leave(state, a, at, cause, max(0, useful))
     state.n.unfinished -= 1
     if state.n.predict == codes.OF_RECENT:
         note_run(state, a, at)
@@ -363,19 +371,20 @@ def settle(state: Any, extended: Any, now: int) -> int:
     for i in range(n.n_retried):
         retry(state, state.lists[i].retried, now)
     n.n_retried = 0
+    begin_hung_waits(state.hangs, state, now)
     if extended is not None and n.n_moves and n.n_kills == 0:
         complete_moves(state, now)
     release(state, now)
     take_due_wakes(state, now)
     for i in range(n.n_hit):
         a = hit[i].attempt
-        if attempts[a].end < 0 and not is_killed(state, a):
+        if attempts[a].end < 0 and not (is_killed(state, a) or has_failed(state.hangs, a)):
             hit[n_hit].attempt = a
             note_tier(state.tiers, a, hit[i].tier)
             n_hit += 1
-    n.n_hit = 0
+    n.n_hit, n_hit = 0, begin_hangs(state.hangs, state, n_hit, now)
     has_news, n.has_news = n.has_news and n.n_spares, 0
-    if not (is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
+    if not (n_hit or is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
         return -1
     if n.n_kills == 0:
         n.may_plan = n.two_passes
@@ -416,11 +425,12 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
     if n_hit or n.n_stops or n.n_waits:
         if extended is not None and n.replacing:
             replace(state, room, n_hit, now)
-        if failures and n.stealing:
-            if extended is not None:
+        if extended is not None and failures:
+            if n.stealing:
                 give_up_steals(state, now)
-            if n_hit:
-                steal(state, extended, n_hit, now)
+            n.n_held_hit = 0
+        if n_hit and n.stealing:
+            steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
     return True
 

@@ -15,12 +15,7 @@ from typing import Any
 
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.models.interruptions import after_light, level_of, surviving_tier
-
-MOST = 3
-"""Maximum number of light tiers, because each survives more failures than the one before."""
-
-TIER = MOST
-"""The column of ``at_risk`` with the tier from which a job continues."""
+from rebat.state.tables import MOST_TIERS, TIER
 
 
 @rule
@@ -60,7 +55,7 @@ def tier_of(tiers: Any, a: int) -> int:
     The work at risk after the last stop is forgotten.
     """
     if tiers is not None:
-        for i in range(MOST):
+        for i in range(MOST_TIERS):
             tiers.after[i] = 0
         return int(tiers.at_risk[a, TIER])
     return 0
@@ -97,5 +92,5 @@ def continued(
 def pass_on(tiers: Any, b: int) -> None:
     """Give the work at risk after the last stop to the next attempt ``b`` of the job."""
     if tiers is not None:
-        for i in range(MOST):
+        for i in range(MOST_TIERS):
             tiers.at_risk[b, i] = tiers.after[i]

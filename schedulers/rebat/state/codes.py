@@ -48,6 +48,9 @@ WITH_BACKFILL, WITHOUT_BACKFILL = 1, 2
 LOWEST, BEST_CORES, FIRST_CORES, ASKED = range(4)
 """Choosers of nodes under fifo: the lowest, cores on few nodes, or a Python function."""
 
+WRITTEN, NEVER = 1, 2
+"""Checkpoints: the job writes them, or it writes none but can restart at a cost. 0: none."""
+
 OF_JOB, OF_ATTEMPT = range(2)
 """Releases: that of the job, or that of the attempt."""
 

@@ -94,8 +94,10 @@ class Job(msgspec.Struct, gc=False):
 
 
 class Profile(msgspec.Struct, gc=False):
-    """A profile. If the numbers of resubmissions are rounded, the period in seconds is a whole
-    number (``fraction``) times a power of two (``exponent``).
+    """A profile. ``checkpoints`` is a code of `rebat.state`.
+
+    If the numbers of resubmissions are rounded, the period in seconds is a whole number
+    (``fraction``) times a power of two (``exponent``).
     """
 
     delay: int = 0
@@ -132,6 +134,14 @@ class Tier(msgspec.Struct, gc=False):
     cost_us: int = 0
     recovery_us: int = 0
     level: int = 0
+
+
+class Stage(msgspec.Struct, gc=False):
+    """How long attempts hang after failures with a cause, and how long the next ones initialise."""
+
+    cause: int = 0
+    hung: int = 0
+    init: int = 0
 
 
 class Partition(msgspec.Struct, gc=False):
@@ -283,8 +293,8 @@ class Lists(msgspec.Struct, gc=False):
     that are hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free
     nodes then; attempts that ended with an error and are retried; jobs given up; times of steals;
     times and reasons of cancelled steals; the attempt of user i that ended last (its number plus
-    1). ``n_before`` belongs to ``record``: the number of kills that are sent before a rejected job,
-    and recorded after it.
+    1); attempts that completed while they hung. ``n_before`` belongs to ``record``: the number of
+    kills that are sent before a rejected job, and recorded after it.
     """
 
     hit_at: int = 0
@@ -303,6 +313,7 @@ class Lists(msgspec.Struct, gc=False):
     off_why: Short = 0
     ended_last: Short = 0
     n_before: Short = 0
+    completed: Short = 0
 
 
 class HoldRecord(msgspec.Struct, gc=False):
@@ -456,6 +467,7 @@ class Numbers(msgspec.Struct, gc=False):
     accounted: int = 0
     max_wakes: int = 0
     retries: int = 0
+    staged: int = 0
     scanned: int = 0
     replacing: int = 0
     takes_own: int = 0
@@ -510,6 +522,7 @@ class Numbers(msgspec.Struct, gc=False):
     job_sequence: int = 0
     line_sequence: int = 0
     now: int = 0
+    n_completed: int = 0
     is_deciding: int = 0
     begins: int = 0
     has_news: int = 0
@@ -564,6 +577,13 @@ def no_limits() -> Limits:
     return Limits(zeros(Group, 0), clients, zeros(Membership, 0))
 
 
+MOST_TIERS = 3
+"""Maximum number of light tiers, because each survives more failures than the one before."""
+
+TIER = MOST_TIERS
+"""The column of `Tiers.at_risk` with the tier from which a job continues."""
+
+
 class Tiers(NamedTuple):
     """Checkpoints in several tiers, if a profile has them (see `rebat.rules.tiers`).
 
@@ -590,6 +610,27 @@ class Tiers(NamedTuple):
     at_risk: Any
     after: Any
     original: Any
+
+
+SINCE, DUE, INIT, CAUSE, ENDED = range(5)
+"""Columns of `Hangs`."""
+
+
+class Hangs(NamedTuple):
+    """Attempts that failed, if the recovery has stages (see `rebat.rules.hangs`).
+
+    Attributes
+    ----------
+    stages : rows of Stage
+        Row 0 is for all causes that have no other row.
+    attempts : int64 array, shape (attempts, 5)
+        For each attempt, the time of its failure plus 1 (0: it has not failed), the end of its
+        hang, the time to initialise the next attempt of its job, the number of the cause, and how
+        the attempt ended in the simulator while it hung: the code plus 1, or 0.
+    """
+
+    stages: Any
+    attempts: Any
 
 
 def no_tree() -> Tree:
@@ -644,8 +685,9 @@ class State(NamedTuple):
         Times at which windows of reservations end or begin, for which a plan is due.
     out : rows of Decision
     tiers : Tiers or None
-        None if no profile has checkpoints in several tiers. Then the rules for them are not
-        compiled.
+    hangs : Hangs or None
+        None if no profile has checkpoints in several tiers, or if the recovery has no stages. Then
+        the rules for them are not compiled.
     """
 
     n: Any
@@ -688,6 +730,7 @@ class State(NamedTuple):
     wakes: Any
     out: Any
     tiers: Any = None
+    hangs: Any = None
 
 
 class Room(NamedTuple):
