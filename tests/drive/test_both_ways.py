@@ -23,6 +23,7 @@ from tests.support.asked import asked
 from tests.support.both_ways import Case, play
 
 FAILING = ["--mtbf", "30min", "--downtime", "10min"]
+TIERED = ["--checkpoint", "tiers:auto", *FAILING]
 
 
 def agreement(module: str, *arguments: str) -> str:
@@ -48,6 +49,22 @@ def test_random_runs_with_node_replacement_have_equal_records() -> None:
     compared = agreement("tests.support.both_ways", "150", "200000", "replacing")
     assert "'replacement'" in compared and "'spares'" in compared
     assert "60 cases agree" in agreement("tests.support.both_ways", "60", "0", "replacing", "tiny")
+
+
+def test_random_runs_with_tiers_of_checkpoints_have_equal_records() -> None:
+    """Also with node replacement, and with small tables, which grow."""
+    compared = agreement("tests.support.both_ways", "100", "400000", "tiers")
+    assert "'tiers'" in compared and "'tiers, lost work'" in compared
+    module = "tests.support.both_ways"
+    assert "40 cases agree" in agreement(module, "40", "410000", "tiers", "replacing", "tiny")
+
+
+def test_random_runs_with_stages_of_recovery_have_equal_records() -> None:
+    """Also with tiers of checkpoints, and with small tables, which grow."""
+    compared = agreement("tests.support.both_ways", "100", "500000", "stages")
+    assert "'stages that hang'" in compared and "'stages that hang held'" in compared
+    module = "tests.support.both_ways"
+    assert "60 cases agree" in agreement(module, "60", "510000", "stages", "tiers", "tiny")
 
 
 def test_random_runs_with_indexed_queues_have_equal_records() -> None:
@@ -120,7 +137,11 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "cluster:partitions=a:all:2+b:all:1"], "planning=fifo with partitions of several"),
         (["-p", "easy:order=random"], "a queue order in Python"),
         (["-p", "dbes"], "planning=flexible"),
-        (["-p", "easy:detect=5s"], "stages of recovery"),
+        (["-p", "easy:detect=uniform:1s:9s"], "stages of recovery with random durations"),
+        (["-p", "h311:detect=5s"], "stages of recovery with timing=next"),
+        (["-p", "easy:react=replacement,init=5s"], "stages of recovery with react=replacement"),
+        (["-p", "h311", *TIERED], "checkpoints in several tiers with timing=next"),
+        (["-p", "authors-h111", *TIERED], "checkpoints in several tiers with digits=six"),
         (["-p", "easy:react=exclude"], "react=exclude"),
         (["-p", "easy:react=replacement,wait=hold"], "wait=hold"),
         (["-p", "dbes:react=replacement"], "planning=flexible"),

@@ -228,13 +228,16 @@ NOT_WITH_STAGES = "digits=", "timing="
 """Options with which the rules cover neither tiers of checkpoints nor stages of recovery."""
 
 
-def with_tiers(made: Workload, rng: random.Random, n_nodes: int) -> Workload:
-    """Return the workload with checkpoints in several tiers. Some profiles may have none."""
+def with_tiers(made: Workload, rng: random.Random, n_nodes: int, causes: bool = True) -> Workload:
+    """Return the workload with checkpoints in several tiers. Some profiles may have none.
+
+    ``causes`` is whether a tier can survive because of the cause of a failure.
+    """
     tiers, made = parse_tiers(rng.choice(TIERS)), without_checkpoints(made)
     shares = (0.2, 0.5, 0.8)[: len(tiers.lights)]
     tiered = add_tiers(
         made, tiers, n_nodes=n_nodes, mtbf_s=8, light_share=shares, group=rng.choice([1, 2, 3]),
-        software=rng.choice(["", "gpu", "nic", "gpu+nic", "other+gpu"]),
+        software=rng.choice(["", "gpu", "nic", "gpu+nic", "other+gpu"]) if causes else "",
     )  # fmt: skip
     if rng.random() < 0.7:
         return tiered
