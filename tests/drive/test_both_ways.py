@@ -23,7 +23,6 @@ from tests.support.asked import asked
 from tests.support.both_ways import Case, play
 
 FAILING = ["--mtbf", "30min", "--downtime", "10min"]
-TIERED = ["--checkpoint", "tiers:auto", *FAILING]
 
 
 def agreement(module: str, *arguments: str) -> str:
@@ -140,8 +139,6 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "easy:detect=uniform:1s:9s"], "stages of recovery with random durations"),
         (["-p", "h311:detect=5s"], "stages of recovery with timing=next"),
         (["-p", "easy:react=replacement,init=5s"], "stages of recovery with react=replacement"),
-        (["-p", "h311", *TIERED], "checkpoints in several tiers with timing=next"),
-        (["-p", "authors-h111", *TIERED], "checkpoints in several tiers with digits=six"),
         (["-p", "easy:react=exclude"], "react=exclude"),
         (["-p", "easy:react=replacement,wait=hold"], "wait=hold"),
         (["-p", "dbes:react=replacement"], "planning=flexible"),
@@ -166,6 +163,21 @@ def test_what_is_not_covered_is_refused_with_the_reason(options, reason, tmp_pat
     told = capsys.readouterr().err
     assert "--engine compiled: does not cover this run: " in told and reason in told
     assert "(expected --engine auto)" in told
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ("h311", "checkpoints in several tiers with timing=next"),
+        ("authors-h111", "checkpoints in several tiers with digits=six"),
+    ],
+)
+def test_tiers_of_checkpoints_that_are_not_covered(policy, reason, tmp_path, capsys) -> None:
+    command = ["run", "toy", "-p", policy, "--checkpoint", "tiers:auto", *FAILING]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--engine", "interpreted", "--out", str(tmp_path / "interpreted")])
+    assert ended.value.code == 2 and reason in capsys.readouterr().err
+    main([*command, "--out", str(tmp_path / "auto")])  # a policy is asked
 
 
 def test_a_workload_that_is_not_covered() -> None:

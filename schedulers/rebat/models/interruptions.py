@@ -116,6 +116,18 @@ def contained_own(tiers: Any, tier: int, begin: int, own: int) -> int:
 
 
 @inlined_rule
+def with_losses(at_risk: int, useful: Any, first: Any) -> Any:
+    """Return the progress that is kept and the first period, given the work at risk before.
+
+    If an attempt keeps none of its own work, the work at risk is lost too. The job repeats this
+    work before its first checkpoint.
+    """
+    if at_risk and useful <= 0:
+        return -at_risk, first + at_risk
+    return useful, first
+
+
+@inlined_rule
 def at_risk_after(saved: int, before: int, kept: int, lost: int) -> int:
     """Return the work at risk in a tier, of which ``saved`` is the attempt's last checkpoint.
 

@@ -33,6 +33,7 @@ from rebat.models.interruptions import (
     contained_own,
     interrupted,
     position_of,
+    with_losses,
     written,
 )
 
@@ -221,8 +222,7 @@ def remaining_after(
     """Return what remains after a stop. A job without checkpoints restarts from the beginning.
 
     ``at_risk`` is the work that no checkpoint contained when the attempt started, measured at the
-    speed of the attempt. If the attempt keeps none of its own work, the work at risk is lost too.
-    The job repeats this work before its first checkpoint.
+    speed of the attempt. If the attempt keeps none of its own work, it is lost too.
     """
     if c is not None and c.perfect:
         return _all_but_recovery(c, run_us)
@@ -233,14 +233,8 @@ def remaining_after(
         return Remaining(-at_risk_us, 0, 0)
     if c.never:  # the job restarts from the beginning or from its last image
         return Remaining(-at_risk_us, NEVER.first_period_us, c.image_us)
-    remaining = Remaining(*INTERRUPTIONS[when](c.pattern, run_us, semantics))
-    if not at_risk_us or remaining.useful_us > 0:
-        return remaining
-    return msgspec.structs.replace(
-        remaining,
-        useful_us=-at_risk_us,
-        first_period_us=remaining.first_period_us + at_risk_us,
-    )
+    useful_us, first_us, *others_us = INTERRUPTIONS[when](c.pattern, run_us, semantics)
+    return Remaining(*with_losses(at_risk_us, useful_us, first_us), *others_us)
 
 
 def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, tier: int) -> Remaining:

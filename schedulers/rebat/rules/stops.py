@@ -11,7 +11,7 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
-from rebat.models.interruptions import interrupted, written
+from rebat.models.interruptions import interrupted, with_losses, written
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.rules.queue import text_first
 from rebat.rules.steals import Candidate, Steal, is_accepted, tie_key, victim_key
@@ -80,9 +80,7 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
         period, cost, restart, restart, first, recovery, ran, timing, parameters.authors != 0,
         MOMENT_US,
     )  # fmt: skip
-    at_risk = at_risk_of(state.tiers, a)
-    if at_risk and useful <= 0:  # the job repeats this work before its first checkpoint
-        return -at_risk, first + at_risk, recovery, wait
+    useful, first = with_losses(at_risk_of(state.tiers, a), useful, first)
     return useful, first, recovery, wait
 
 
