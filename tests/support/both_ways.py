@@ -5,9 +5,9 @@ For half of the seeds, the records include the plans.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. With ``deep``, all queues count as long ones. With ``replacing``, all policies
-that can replace failed nodes do so. With ``tiers``, all jobs have checkpoints in several tiers, and
-with ``stages``, recoveries have stages. The test suite makes fewer runs, as plain Python, because
-compiling the loop takes longer.
+that can replace failed nodes do so. With ``preempting``, they preempt jobs or exclude nodes. With
+``tiers``, all jobs have checkpoints in several tiers, and with ``stages``, recoveries have stages.
+The test suite makes fewer runs, as plain Python, because compiling the loop takes longer.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ FORMULAS = (
     "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
 )  # fmt: skip
 
-SHARE = {"replacing": 0.2, "tiers": 0.15, "stages": 0.1}
+SHARE = {"replacing": 0.2, "tiers": 0.15, "stages": 0.1, "preempting": 0.15}
 """The shares of policies that replace failed nodes, of workloads with checkpoints in several tiers,
-and of policies with stages of recovery, if the rules of a site are drawn too.
+of policies with stages of recovery, and of policies that preempt jobs or exclude nodes, if the
+rules of a site are drawn too.
 """
 
 LEDGER = (
@@ -205,6 +206,29 @@ def by_replacement(policy: str, rng: random.Random, n_nodes: int) -> str:
     return f"{name}:{','.join(['react=replacement', *own, *rest])}"
 
 
+def by_preemption(policy: str, rng: random.Random) -> str:
+    """Return a policy that preempts jobs or excludes nodes, instead of stealing nodes."""
+    name, _, options = policy.partition(":")
+    left_out = {*get_type_hints(StealingOptions), "react", "limits", "release", "held", "tie",
+                "ended", "hit", "chosen", "k3", "hold_margin", "partitions", "half_life",
+                "order_period", "shares", "fairshare_rule"}  # fmt: skip
+    react = rng.choice(["exclude", "preempt", "exclude+preempt", "exclude+preempt"])
+    rest = [each for each in options.split(",") if each.partition("=")[0] not in left_out]
+    order = next(each.partition("=")[2] for each in options.split(",") if "order=" in each)
+    varies = order in NAMED or any(word in order for word in ("age", "expansion", "usage", "fair"))
+    if "preempt" in react and (varies or order == "random"):
+        order = rng.choice(["-size", "class-walltime/10", "largest", "submitted/size"])
+        rest = [each for each in rest if "order=" not in each] + [f"order={order}"]
+    if "exclude" in react:
+        rest += [f"hits={rng.choice([1, 1, 2, 3])}", f"within={rng.choice([3, 20, 1000])}"]
+        rest += [f"most_excluded={rng.choice([0.3, 0.5, 1])}"]
+        rest += [f"excluded_for={rng.choice([0.5, 4, 25])}"]
+    if "preempt" in react:
+        rest += [f"period={rng.choice([0.001, 0.5, 1, 3, 7, 60])}"]
+        rest += [f"grace={rng.choice([0, 0, 1, 4, 30])}"]
+    return f"{name}:{','.join([f'react={react}', *rest])}"
+
+
 LIST_ONLY = "depth", "reserve", "maintenance", "predict", "placement", "planning"
 """Options that shelves do not have."""
 
@@ -336,6 +360,13 @@ class Case:
         if replaces and "planning=" not in self.policy:
             self.policy = by_replacement(self.policy, replacing, self.n_nodes)
             return  # neither reservations nor partitions
+        preempting = random.Random(seed + 6)
+        preempts = limited and not is_shelf and preempting.random() < SHARE["preempting"]
+        if preempts and "planning=" not in self.policy:
+            self.policy = by_preemption(self.policy, preempting)
+            if preempting.random() < 0.1:
+                self.reserve(preempting)
+            return  # no partitions
         if limited and rules.random() < 0.15 and not is_shelf:
             self.reserve(rules)
         if limited and rules.random() < 0.15:
@@ -549,6 +580,10 @@ def play(seed: int) -> str:
     check_same(ours, expected)
     if case.depends:
         check_dependent(ours.ledger, case.workload)
+    if "exclude" in case.policy or "preempt" in case.policy:
+        kinds = {each.cause.value for each in ours.ledger.attempts} & {"preempted"}
+        kinds |= {"excluded" for _ in ours.ledger.drain_events}
+        return " and ".join(sorted(kinds)) or "neither preempted nor excluded"
     if case.staged:
         hung = any(each.hung_us for each in ours.ledger.attempts)
         held = " held" if ours.ledger.holds else ""
@@ -632,6 +667,11 @@ def with_stages() -> None:
     SHARE["stages"] = 1.0
 
 
+def with_preemption() -> None:
+    """Let all policies preempt jobs or exclude nodes, unless they have no rule for it."""
+    SHARE["preempting"], SHARE["replacing"] = 1.0, 0.0
+
+
 def with_replacement() -> None:
     """Let all policies replace failed nodes, unless they have no rule for it."""
     SHARE["replacing"] = 1.0
@@ -641,6 +681,7 @@ WORDS = {
     "tiny": with_tiny_tables,
     "deep": with_deep_queues,
     "replacing": with_replacement,
+    "preempting": with_preemption,
     "tiers": with_tiered_checkpoints,
     "stages": with_stages,
 }

@@ -10,8 +10,8 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
+from rebat.core.units import to_us
 from rebat.drive.hangs import least_hang_us
-from rebat.drive.messages import UNKNOWN_LAG_US
 from rebat.engine.engine import EngineOptions
 from rebat.policies.own import is_own
 from rebat.policies.partitions import read_partitions
@@ -21,7 +21,9 @@ from rebat.policies.placement.torus import LinearOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import ShelfOptions
-from rebat.policies.point import Point
+from rebat.policies.point import Point, is_in_python
+from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.rules import steals
@@ -59,6 +61,9 @@ def why_not_policy(point: Point) -> str:
     planning, placement = point.planning, point.placement
     stealing = [part for part in point.reactions if isinstance(part, StealingOptions)]
     replaces = [part for part in point.reactions if isinstance(part, ReplacementOptions)]
+    operating = [
+        part for part in point.reactions if isinstance(part, ExclusionOptions | PreemptionOptions)
+    ]
     is_fifo = isinstance(planning, FifoOptions)
     reacts = f"react={point.values['react']}"
     tiers = {row.options.get("tier", 1) for row in read_partitions(point.partitions)}
@@ -77,7 +82,8 @@ def why_not_policy(point: Point) -> str:
             and bool(point.reactions),
             f"placement={placement.name} with {reacts}": bool(point.reactions)
             and (point.chooses_nodes or isinstance(placement, ClusterOptions)),
-            reacts: len(point.reactions) > max(len(stealing), len(replaces)),
+            **_why_not_operating(point),
+            reacts: len(point.reactions) > max(len(stealing), len(replaces), len(operating)),
             "partitions with react=replacement": bool(replaces) and point.parted,
             f"planning={planning.name} with react=replacement": bool(replaces)
             and not isinstance(planning, ListOptions),
@@ -88,6 +94,26 @@ def why_not_policy(point: Point) -> str:
             **_why_not_stages(point, bool(replaces)),
         }
     )
+
+
+def _why_not_operating(point: Point) -> dict[str, bool]:
+    """Return why the rules neither exclude nodes nor preempt jobs, and whether this applies."""
+    names = [part.name for part in point.reactions]
+    kinds = {type(part): part for part in point.reactions}
+    excludes = kinds.get(ExclusionOptions)
+    reacts = f"react={'+'.join(names)}"
+    if not {"exclude", "preempt"} & {*names}:
+        return {}
+    return {
+        f"partitions with {reacts}": point.parted,
+        f"planning={point.planning.name} with {reacts}": type(point.planning) is not ListOptions,
+        reacts: names == ["preempt", "exclude"],
+        f"an order in Python with {reacts}": any(map(is_in_python, point.orders.values()))
+        and "preempt" in names,
+        "hits of more than 100": isinstance(excludes, ExclusionOptions) and excludes.hits > 100,
+        "nodes that are excluded for less than 1 ms": isinstance(excludes, ExclusionOptions)
+        and to_us(excludes.excluded_for) < codes.UNKNOWN_LAG_US,
+    }
 
 
 def _late(point: Point) -> str:
@@ -107,7 +133,7 @@ def _why_not_stages(point: Point, replaces: bool) -> dict[str, bool]:
         "stages of recovery with digits=six": point.dialect.digits == "six",
         "stages of recovery with react=replacement": replaces,
         # before its first kill, a session requests no earlier call
-        "stages of recovery shorter than 1 ms": 0 < least_hang_us(recovery) < UNKNOWN_LAG_US,
+        "stages of recovery shorter than 1 ms": 0 < least_hang_us(recovery) < codes.UNKNOWN_LAG_US,
     }
 
 

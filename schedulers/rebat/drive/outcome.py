@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import SPARE, Cause, resubmission_id
+from rebat.core.attempts import SECOND_ORDER, SPARE, Cause, resubmission_id
 from rebat.core.dependencies import KINDS
 from rebat.core.nodes import NodeSet
 from rebat.core.options import Recovery
@@ -25,6 +25,7 @@ from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
+from rebat.policies.reactions.exclusion import LEMON
 from rebat.state import codes, tables
 from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Losses, Why
 
@@ -42,6 +43,8 @@ CAUSES = (
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
     (Cause.SILENT_ERROR, FAILED),
+    (Cause.MOVED, KILLED),
+    (Cause.PREEMPTED, KILLED),
 )
 """Cause and Batsim's state for each cause of the loop."""
 
@@ -52,7 +55,13 @@ WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
 """Reason why a steal is cancelled, for each of the loop's reasons."""
 
 
-LOST_TO = {None: 0, Cause.SILENT_ERROR: 1, Cause.NODE_FAILURE: 2, Cause.STOLEN: 3}
+LOST_TO = {
+    None: 0,
+    Cause.SILENT_ERROR: 1,
+    Cause.NODE_FAILURE: 2,
+    Cause.STOLEN: 3,
+    Cause.PREEMPTED: 4,
+}
 """Codes of the reasons why progress was lost later."""
 
 STEPS = {codes.IDLE: "idle", codes.LOCAL: "local", codes.QUEUED_LAST: "requeue"}
@@ -165,7 +174,7 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
     for at_us, up, first, k in state.drains.tolist():
         nodes = NodeSet(state.nodes[first : first + k].astype(np.int64))
-        ledger.drain_events.append((at_us, bool(up), nodes, SPARE))
+        ledger.drain_events.append((at_us, bool(up), nodes, LEMON if n.excluding else SPARE))
     for j, since_us, until_us, first, k in state.hold_records.tolist():
         held = NodeSet(state.nodes[first : first + k].astype(np.int64))
         until = None if until_us < 0 else until_us
@@ -251,6 +260,15 @@ class Rows:
         reasons = {"": 0}
         names = self._source.ids.take(thieves)
         chosen[stolen] = coded(reasons, (f"for {name}" for name in names))
+        preempted = self.cause == codes.PREEMPTED
+        heads = self._table[self._table["thief"][self.records[preempted]] - 1]
+        chosen[preempted] = coded(
+            reasons,
+            (
+                SECOND_ORDER if priority >= codes.FAILED else f"for {self._source.job_id(j)}"
+                for j, priority in heads[["job", "priority"]].tolist()
+            ),
+        )
         for step, reason in STEPS.items():
             chosen[self.hit & (self.column("step") == step)] = coded(reasons, [reason])[0]
         return chosen, reasons
@@ -294,7 +312,7 @@ class Rows:
         """
         if self._tiers is not None:
             return self._losses_by_tier(useful_us)
-        interrupted = np.isin(self.cause, (codes.NODE_FAILURE, codes.STOLEN))
+        interrupted = np.isin(self.cause, codes.AGAIN)
         last = np.full(int(self.job.max(initial=0)) + 1, -1)
         errors = np.flatnonzero(self.cause == codes.SILENT_ERROR)
         last[self.job[errors]] = errors  # the records of a job are in the order of its attempts
@@ -316,7 +334,7 @@ class Rows:
             )
         }  # fmt: skip
         losses = Losses()
-        of_causes = {code: CAUSES[code][0] for code in (codes.NODE_FAILURE, codes.STOLEN)}
+        of_causes = {code: CAUSES[code][0] for code in codes.AGAIN}
         rows = zip(self.job.tolist(), self.number.tolist(), self.cause.tolist(), strict=True)
         for place, (j, number, cause) in enumerate(rows):
             if cause == codes.SILENT_ERROR:

@@ -86,6 +86,8 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.planning.shelves import ShelfOptions
 from rebat.policies.point import Point
+from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import Shares
@@ -718,7 +720,19 @@ def parameters_of(
             parameters.replacing, parameters.hit_first = True, part.hit_first
             parameters.takes_own, parameters.takes_idle = "local" in steps, "idle" in steps
             parameters.n_spares = part.n_spares
-            parameters.begins = parameters.has_news = part.n_spares > 0
+        elif isinstance(part, PreemptionOptions):
+            parameters.preempting = True
+            parameters.period, parameters.grace = to_us(part.period), to_us(part.grace)
+            parameters.scanned = codes.LONGEST_US  # the first entry of the queue is no gap
+        elif isinstance(part, ExclusionOptions):
+            parameters.excluding, parameters.hits = True, part.hits
+            parameters.within, parameters.excluded_for = (
+                to_us(part.within),
+                to_us(part.excluded_for),
+            )
+            parameters.most_excluded = int(part.most_excluded * n_nodes)
+    parameters.hears_all = parameters.n_spares > 0 or parameters.preempting
+    parameters.begins = parameters.has_news = parameters.hears_all
     parameters.release = RELEASES[dialect.release]
     parameters.tie, parameters.tie_by_text = TIES[dialect.tie], steals.TIES[dialect.tie].by_text
     parameters.hold_margin = round(dialect.hold_margin_s * 1e6)

@@ -210,7 +210,20 @@ class Wire(Messages):
         self.cells = self.windows.extend(self.cells, room)
 
     def _wakes(self) -> Iterable[int]:
-        return [int(at) for at in self.state.wakes[: self.state.n.n_wakes]]
+        state = self.state
+        at_us = [*state.wakes[: state.n.n_wakes]]
+        if state.rounds is not None:
+            at_us += [*state.rounds.wakes[: state.rounds.own[tables.N_WAKES], 0]]
+        if state.lemons is not None:
+            at_us += [*state.lemons.until[state.lemons.until > 0]]
+        return map(int, at_us)
+
+    def _on_no_more_jobs(self, event: e.Event) -> None:
+        super()._on_no_more_jobs(event)
+        self.state.n.all_submitted = 1
+
+    def _on_notice(self, event: e.Notified) -> None:
+        self.state.n.news = 1
 
     def _make_room(self, events: Sequence[e.Event]) -> None:
         """Let the tables grow, so that an instant fits."""
@@ -450,7 +463,9 @@ class Wire(Messages):
         of any is known.
         """
         attempts = self.state.attempts
-        hit = [row.attempt for row in self.state.kills[first:last] if row.cause != codes.STOLEN]
+        hit = [
+            row.attempt for row in self.state.kills[first:last] if row.cause == codes.NODE_FAILURE
+        ]
         now, hangs = self.now_us, self.state.hangs
         always = self.state.tiers is not None or hangs is not None
         if always or any(attempts[a].failure for a in hit):

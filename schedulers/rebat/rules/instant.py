@@ -38,12 +38,14 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.exclude import exclude, note_failed, return_lemons, returns
 from rebat.rules.hangs import begin_hangs, begin_hung_waits, end_hang, has_failed, work_of
 from rebat.rules.links import is_blocked, release
 from rebat.rules.moves import complete_moves, note_acknowledged
 from rebat.rules.nodes import change_use
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
+from rebat.rules.preempt import is_round, preempt, request_round, take_due_rounds
 from rebat.rules.replacement import keep_spares, reject_large, replace
 from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
@@ -231,6 +233,7 @@ def submit(state: Any, j: int, at: int) -> int:
     if not is_blocked(state, j, a):
         state.lists[n.n_entered].entered = a
         n.n_entered += 1
+        n.news = 1
     return int(a)
 
 
@@ -241,6 +244,7 @@ def end(state: Any, a: int, at: int, cause: int) -> None:
     useful = work_of(state.hangs, state, a, at)
     if end_hang(state.hangs, state, a, at, cause, useful):
         return
+    n.news = 1
     if cause == codes.JOB_FAILED and n.retries:
         leave(state, a, at, codes.SILENT_ERROR, 0)
         job = state.jobs[attempts[a].job]
@@ -273,6 +277,7 @@ def end_killed(state: Any, i: int, at: int) -> None:
 def acknowledged(state: Any, extended: Any, i: int, now: int) -> None:
     """Queue the remaining work of a killed attempt, begin its wait, or let it move."""
     row = state.kills[i]
+    state.n.answered = 1
     if row.then > 0:
         requeue(state, extended, row.attempt, row.decided, row.timing, row.then, now)
     elif extended is not None and row.then == codes.MOVES:
@@ -291,6 +296,7 @@ def change_nodes(
     """Let nodes (ascending) fail or come up. Note the attempts that failures hit."""
     n, attempts, owner = state.n, state.attempts, state.owner
     hit, n_held, first_hit = state.hits, 0, n.n_hit
+    n.news = 1
     for i in range(len(changed)):
         node = changed[i]
         if state.failed[node] != up:
@@ -320,6 +326,7 @@ def change_nodes(
         n.n_hit += 1
     if not up:
         n.n_failed_now = 1
+        note_failed(state.lemons, changed)
         note_failure(state.tiers, state, changed, first_hit, cause)
     if extended is not None and n_held:
         note_held_nodes(state, n_held, now)
@@ -340,8 +347,8 @@ def is_killed(state: Any, a: int) -> bool:
 
 @rule
 def is_due(state: Any, now: int) -> bool:
-    """Return whether a scheduled stop, the end of a wait, or a plan for a window is due."""
-    if is_woken(state, now):
+    """Return whether a scheduled stop, the end of a wait, or another wake is due."""
+    if is_woken(state, now) or is_round(state.rounds, now) or returns(state.lemons, now):
         return True
     for s in range(state.n.n_stops):
         if state.stops[s].at <= now:
@@ -356,7 +363,7 @@ def is_due(state: Any, now: int) -> bool:
 def is_changed(state: Any) -> bool:
     """Return whether anything that a plan depends on has changed since the last plan."""
     n = state.n
-    if n.n_entered or n.n_left or n.n_new_holds or n.woken:
+    if n.n_entered or n.n_left or n.n_new_holds or n.n_refused or n.woken:
         return True
     for p in range(len(state.parts)):
         if state.parts[p].failures or state.parts[p].repairs:
@@ -376,6 +383,10 @@ def settle(state: Any, extended: Any, now: int) -> int:
         complete_moves(state, now)
     release(state, now)
     take_due_wakes(state, now)
+    n.n_woken = returns(state.lemons, now)
+    take_due_rounds(state.rounds, state, now)
+    if n.n_woken:
+        n.woken = 1
     for i in range(n.n_hit):
         a = hit[i].attempt
         if attempts[a].end < 0 and not (is_killed(state, a) or has_failed(state.hangs, a)):
@@ -383,7 +394,7 @@ def settle(state: Any, extended: Any, now: int) -> int:
             note_tier(state.tiers, a, hit[i].tier)
             n_hit += 1
     n.n_hit, n_hit = 0, begin_hangs(state.hangs, state, n_hit, now)
-    has_news, n.has_news = n.has_news and n.n_spares, 0
+    has_news, n.has_news = n.has_news and n.hears_all, 0
     if not (n_hit or is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
         return -1
     if n.n_kills == 0:
@@ -422,7 +433,10 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
     if extended is not None and n.n_spares:  # after the free nodes at the failure were recorded
         keep_spares(state, room, now)
         reject_large(state)
-    if n_hit or n.n_stops or n.n_waits:
+    return_lemons(state.lemons, state, room, now)
+    exclude(state.lemons, state, room, now)
+    wake_at = preempt(state.rounds, state, room, n_hit, now)
+    if n_hit or n.n_stops or n.n_waits or n.n_kills > n_before:
         if extended is not None and n.replacing:
             replace(state, room, n_hit, now)
         if extended is not None and failures:
@@ -432,7 +446,20 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
         if n_hit and n.stealing:
             steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
+    request_round(state.rounds, state, wake_at, now)
     return True
+
+
+@rule
+def preempt_again(state: Any, room: Any, now: int) -> None:
+    """Preempt jobs, if a round is due, for jobs on whose dependencies a plan had an effect."""
+    if state.rounds is not None:
+        n, n_before = state.n, state.n.n_kills
+        wake_at = preempt(state.rounds, state, room, 0, now)
+        if n.n_kills > n_before:
+            n.n_first_kills = n.n_kills
+            emit(state, codes.KILLS, n_before, n.n_kills)
+        request_round(state.rounds, state, wake_at, now)
 
 
 @inlined_rule
@@ -455,6 +482,7 @@ def go_on(
             if extended is not None and n.n_spares:
                 keep_spares(state, room, now)
                 reject_large(state)
+            preempt_again(state, room, now)
             continue
         return codes.DONE
 

@@ -11,6 +11,7 @@ from typing import Any
 from rebat.kernels import blocks
 from rebat.kernels.jit import rule
 from rebat.state import codes
+from rebat.state.tables import N_STOPPED
 
 
 @rule
@@ -36,6 +37,8 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
     if n.retries:
         again += n.n_running + n.n_retried
     attempts = n.n_attempts + arriving + again + 1
+    if state.rounds is not None:  # it has a row for each attempt too
+        attempts = max(attempts, state.rounds.own[N_STOPPED] + n.n_running + 1)
     lists = max(
         attempts,
         n_alive + again,
@@ -55,6 +58,9 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n_drains = 2 * n_spares + 8
         intervals += 8 * (n.n_nodes + n_spares)
         intervals += 2 * n_lines * n.n_nodes if n.n_targets else 0
+    if n.excluding:
+        n_drains = n_lines + n.most_excluded + 3
+        intervals += n_changed + 2 * n.n_nodes
     return (
         attempts,
         lists + 1,
@@ -66,7 +72,7 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n.n_moves + kills + 1,
         n.n_targets + again + 1,
         n.n_drains + n_drains + 1,
-        n.n_calls + again + 1,
+        n.n_calls + again + 4,
         3 * (n_alive + again + hits) + 8,
         intervals,
     )

@@ -265,7 +265,7 @@ class Target(msgspec.Struct, gc=False):
 
 
 class DrainRecord(msgspec.Struct, gc=False):
-    """Nodes that entered the pool of spare nodes, or left it (``up``), and when."""
+    """Nodes that were drained, or returned (``up``), and when."""
 
     at: int = 0
     up: int = 0
@@ -474,6 +474,15 @@ class Numbers(msgspec.Struct, gc=False):
     takes_idle: int = 0
     hit_first: int = 0
     n_spares: int = 0
+    preempting: int = 0
+    period: int = 0
+    grace: int = 0
+    excluding: int = 0
+    hits: int = 0
+    within: int = 0
+    most_excluded: int = 0
+    excluded_for: int = 0
+    hears_all: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -534,6 +543,10 @@ class Numbers(msgspec.Struct, gc=False):
     n_acknowledged: int = 0
     n_targets: int = 0
     n_drains: int = 0
+    news: int = 0
+    n_woken: int = 0
+    answered: int = 0
+    all_submitted: int = 0
 
 
 class Links(NamedTuple):
@@ -633,6 +646,56 @@ class Hangs(NamedTuple):
     attempts: Any
 
 
+N_WAKES, WOKEN, NEXT, LAST, CHANGED, N_STOPPED = range(6)
+"""Columns of `Rounds.own`."""
+
+
+class Rounds(NamedTuple):
+    """The rounds of preemption (see `rebat.rules.preempt`).
+
+    Attributes
+    ----------
+    own : int64 array, shape (6,)
+        The number of wakes, how many of them are due, the time of the next round and of the last
+        one, whether anything has changed since then, and the length of ``stopped``.
+    wakes : int64 array, shape (attempts + 2, 2)
+        Times of wakes, and their numbers.
+    stopped : int64 array, shape (attempts, 2)
+        Jobs that were stopped, and the attempts for which they were stopped.
+    """
+
+    own: Any
+    wakes: Any
+    stopped: Any
+
+
+N_EXCLUDED, N_FAILED, RETURNS = range(3)
+"""Columns of `Lemons.own`."""
+
+
+class Lemons(NamedTuple):
+    """The failures of each node that hit jobs (see `rebat.rules.exclude`).
+
+    Attributes
+    ----------
+    own : int64 array, shape (3,)
+        The numbers of excluded nodes and of failed nodes, and when the next node returns (0: none).
+    until : int64 array, shape (n,)
+        The end of the exclusion of each node, or 0.
+    times, n_times : int64 arrays, shapes (n, hits) and (n,)
+        The last failures of each node.
+    failed, is_listed : int64 and bool arrays, shape (n,)
+        The nodes that failed since the last reaction, in the order of their failures.
+    """
+
+    own: Any
+    until: Any
+    times: Any
+    n_times: Any
+    failed: Any
+    is_listed: Any
+
+
 def no_tree() -> Tree:
     """Return the tree of a site whose usage has no effect."""
     return empty_tree(1, 0, False)
@@ -686,8 +749,10 @@ class State(NamedTuple):
     out : rows of Decision
     tiers : Tiers or None
     hangs : Hangs or None
-        None if no profile has checkpoints in several tiers, or if the recovery has no stages. Then
-        the rules for them are not compiled.
+    rounds : Rounds or None
+    lemons : Lemons or None
+        None if no profile has checkpoints in several tiers, if the recovery has no stages, if jobs
+        are not preempted, and if nodes are not excluded. Then the rules for them are not compiled.
     """
 
     n: Any
@@ -731,6 +796,8 @@ class State(NamedTuple):
     out: Any
     tiers: Any = None
     hangs: Any = None
+    rounds: Any = None
+    lemons: Any = None
 
 
 class Room(NamedTuple):
