@@ -66,6 +66,14 @@ def test_random_runs_with_stages_of_recovery_have_equal_records() -> None:
     assert "60 cases agree" in agreement(module, "60", "510000", "stages", "tiers", "tiny")
 
 
+def test_random_runs_with_preemption_have_equal_records() -> None:
+    """Also with small tables, which grow."""
+    module = "tests.support.both_ways"
+    compared = agreement(module, "120", "520000", "preempting")
+    assert "'excluded'" in compared and "'excluded and preempted'" in compared
+    assert "60 cases agree" in agreement(module, "60", "530000", "preempting", "tiny")
+
+
 def test_random_runs_with_indexed_queues_have_equal_records() -> None:
     """Also with small tables, which grow. Policies that are asked scan the queue."""
     module = "tests.support.both_ways"
@@ -139,7 +147,10 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "easy:detect=uniform:1s:9s"], "stages of recovery with random durations"),
         (["-p", "h311:detect=5s"], "stages of recovery with timing=next"),
         (["-p", "easy:react=replacement,init=5s"], "stages of recovery with react=replacement"),
-        (["-p", "easy:react=exclude"], "react=exclude"),
+        (["-p", "easy:react=preempt+exclude"], "react=preempt+exclude"),
+        (["-p", "easy:react=exclude,hits=101"], "hits=101"),
+        (["-p", "easy:react=preempt,order=random"], "an order in Python with react=preempt"),
+        (["-p", "easy:react=exclude+stealing"], "react=exclude+stealing"),
         (["-p", "easy:react=replacement,wait=hold"], "wait=hold"),
         (["-p", "dbes:react=replacement"], "planning=flexible"),
         (["-p", "batsched-fcfs:react=replacement"], "planning=fifo with react=replacement"),

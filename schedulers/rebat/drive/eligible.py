@@ -51,6 +51,9 @@ DIALECT = {
 }
 """Parameters of the rules that are choices of the dialect: option and value."""
 
+MOST_HITS = 100
+"""Maximum number of failures after which nodes are excluded, because all are kept in memory."""
+
 
 def _first(reasons: dict[str, bool]) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
@@ -97,23 +100,22 @@ def why_not_policy(point: Point) -> str:
 
 
 def _why_not_operating(point: Point) -> dict[str, bool]:
-    """Return why the rules neither exclude nodes nor preempt jobs, and whether this applies."""
-    names = [part.name for part in point.reactions]
-    kinds = {type(part): part for part in point.reactions}
-    excludes = kinds.get(ExclusionOptions)
-    reacts = f"react={'+'.join(names)}"
-    if not {"exclude", "preempt"} & {*names}:
-        return {}
-    return {
-        f"partitions with {reacts}": point.parted,
-        f"planning={point.planning.name} with {reacts}": type(point.planning) is not ListOptions,
-        reacts: names == ["preempt", "exclude"],
-        f"an order in Python with {reacts}": any(map(is_in_python, point.orders.values()))
-        and "preempt" in names,
-        "hits of more than 100": isinstance(excludes, ExclusionOptions) and excludes.hits > 100,
-        "nodes that are excluded for less than 1 ms": isinstance(excludes, ExclusionOptions)
-        and to_us(excludes.excluded_for) < codes.UNKNOWN_LAG_US,
-    }
+    """Return why the rules neither preempt jobs nor exclude nodes, and whether this applies."""
+    reacts, is_list = f"react={point.values['react']}", type(point.planning) is ListOptions
+    reasons: dict[str, bool] = {}
+    for part in point.reactions:
+        if isinstance(part, PreemptionOptions | ExclusionOptions):
+            reasons[f"partitions with {reacts}"] = point.parted
+            reasons[f"planning={point.planning.name} with {reacts}"] = not is_list
+        if isinstance(part, PreemptionOptions):
+            in_python = any(map(is_in_python, point.orders.values()))
+            reasons[f"an order in Python with {reacts}"] = in_python
+            reasons[f"the order of {reacts}"] = part is not point.reactions[-1]
+        elif isinstance(part, ExclusionOptions):
+            is_short = to_us(part.excluded_for) < codes.UNKNOWN_LAG_US
+            reasons[f"hits={part.hits}"] = part.hits > MOST_HITS
+            reasons["exclusions shorter than 1 ms"] = is_short
+    return reasons
 
 
 def _late(point: Point) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rebat.core.units import FOREVER_US
+from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.rules.by_value import precedes, precedes_alike, set_values
 from rebat.rules.queue import is_before, is_before_alike, key_of
@@ -156,10 +155,9 @@ def is_earlier(state: Any, room: Any, a: int, b: int, now: int) -> bool:
 @rule
 def n_usable(state: Any, a: int) -> int:
     """Return the number of usable nodes of an attempt."""
-    count, at = 0, state.attempts[a].nodes_at
-    for i in range(at, at + state.attempts[a].n_nodes_at):
-        first, end = state.nodes[i, 0], state.nodes[i, 1] + 1
-        count += end - first - np.count_nonzero(state.down[first:end])
+    first, nodes, scratch = state.attempts[a].nodes_at, state.nodes, state.n.n_nodes_used
+    own = nodes[first : first + state.attempts[a].n_nodes_at]
+    _, count = pool.usable_of(state.owner, state.down, own, False, nodes[scratch:])
     return int(count)
 
 

@@ -32,6 +32,8 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n_alive += state.parts[p].n_queued
     hits = n.n_hit + min(n.n_running, n_changed) + (n.n_stops if n.staged else 0)  # hangs end
     kills = n.n_kills + min(n.n_running, 2 * hits + n.n_stops)
+    if n.preempting:  # a round can stop any attempts, also those that this instant starts
+        kills += n.n_running + n_alive
     again = (4 if n.replacing else 2) * (kills + n.n_waits + n.n_moves) + n.n_moves * n_lines
     changed_holds = 2 * (n.n_waits + n.n_targets) * n_lines
     if n.retries:
