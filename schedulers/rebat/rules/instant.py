@@ -451,15 +451,15 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
 
 
 @rule
-def preempt_again(state: Any, room: Any, now: int) -> None:
-    """Preempt jobs, if a round is due, for jobs on whose dependencies a plan had an effect."""
-    if state.rounds is not None:
+def preempt_again(rounds: Any, state: Any, room: Any, now: int) -> None:
+    """Preempt jobs, if a round is due, for jobs that a plan released."""
+    if rounds is not None:
         n, n_before = state.n, state.n.n_kills
-        wake_at = preempt(state.rounds, state, room, 0, now)
+        wake_at = preempt(rounds, state, room, 0, now)
         if n.n_kills > n_before:
             n.n_first_kills = n.n_kills
             emit(state, codes.KILLS, n_before, n.n_kills)
-        request_round(state.rounds, state, wake_at, now)
+        request_round(rounds, state, wake_at, now)
 
 
 @inlined_rule
@@ -482,7 +482,7 @@ def go_on(
             if extended is not None and n.n_spares:
                 keep_spares(state, room, now)
                 reject_large(state)
-            preempt_again(state, room, now)
+            preempt_again(state.rounds, state, room, now)
             continue
         return codes.DONE
 

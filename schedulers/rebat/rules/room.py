@@ -15,6 +15,14 @@ from rebat.state.tables import N_STOPPED
 
 
 @rule
+def n_stopped(rounds: Any) -> int:
+    """Return the length of the list of stopped jobs, which has space for each attempt too."""
+    if rounds is not None:
+        return int(rounds.own[N_STOPPED])
+    return 0
+
+
+@rule
 def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
     """Return how many rows an instant needs in the tables of a state.
 
@@ -39,8 +47,7 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
     if n.retries:
         again += n.n_running + n.n_retried
     attempts = n.n_attempts + arriving + again + 1
-    if state.rounds is not None:  # it has a row for each attempt too
-        attempts = max(attempts, state.rounds.own[N_STOPPED] + n.n_running + 1)
+    attempts = max(attempts, n_stopped(state.rounds) + n.n_running + 1)
     lists = max(
         attempts,
         n_alive + again,
