@@ -50,6 +50,30 @@ def test_random_runs_with_node_replacement_have_equal_records() -> None:
     assert "60 cases agree" in agreement("tests.support.both_ways", "60", "0", "replacing", "tiny")
 
 
+def test_random_runs_with_tiers_of_checkpoints_have_equal_records() -> None:
+    """Also with node replacement, and with small tables, which grow."""
+    compared = agreement("tests.support.both_ways", "100", "400000", "tiers")
+    assert "'tiers'" in compared and "'tiers, lost work'" in compared
+    module = "tests.support.both_ways"
+    assert "40 cases agree" in agreement(module, "40", "410000", "tiers", "replacing", "tiny")
+
+
+def test_random_runs_with_stages_of_recovery_have_equal_records() -> None:
+    """Also with tiers of checkpoints, and with small tables, which grow."""
+    compared = agreement("tests.support.both_ways", "100", "500000", "stages")
+    assert "'stages that hang'" in compared and "'stages that hang held'" in compared
+    module = "tests.support.both_ways"
+    assert "60 cases agree" in agreement(module, "60", "510000", "stages", "tiers", "tiny")
+
+
+def test_random_runs_with_preemption_have_equal_records() -> None:
+    """Also with small tables, which grow."""
+    module = "tests.support.both_ways"
+    compared = agreement(module, "120", "520000", "preempting")
+    assert "'excluded'" in compared and "'excluded and preempted'" in compared
+    assert "60 cases agree" in agreement(module, "60", "530000", "preempting", "tiny")
+
+
 def test_random_runs_with_indexed_queues_have_equal_records() -> None:
     """Also with small tables, which grow. Policies that are asked scan the queue."""
     module = "tests.support.both_ways"
@@ -120,8 +144,13 @@ def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path
         (["-p", "cluster:partitions=a:all:2+b:all:1"], "planning=fifo with partitions of several"),
         (["-p", "easy:order=random"], "a queue order in Python"),
         (["-p", "dbes"], "planning=flexible"),
-        (["-p", "easy:detect=5s"], "stages of recovery"),
-        (["-p", "easy:react=exclude"], "react=exclude"),
+        (["-p", "easy:detect=uniform:1s:9s"], "stages of recovery with random durations"),
+        (["-p", "h311:detect=5s"], "stages of recovery with timing=next"),
+        (["-p", "easy:react=replacement,init=5s"], "stages of recovery with react=replacement"),
+        (["-p", "easy:react=preempt+exclude"], "react=preempt+exclude"),
+        (["-p", "easy:react=exclude,hits=101"], "hits=101"),
+        (["-p", "easy:react=preempt,order=random"], "an order in Python with react=preempt"),
+        (["-p", "easy:react=exclude+stealing"], "react=exclude+stealing"),
         (["-p", "easy:react=replacement,wait=hold"], "wait=hold"),
         (["-p", "dbes:react=replacement"], "planning=flexible"),
         (["-p", "batsched-fcfs:react=replacement"], "planning=fifo with react=replacement"),
@@ -145,6 +174,21 @@ def test_what_is_not_covered_is_refused_with_the_reason(options, reason, tmp_pat
     told = capsys.readouterr().err
     assert "--engine compiled: does not cover this run: " in told and reason in told
     assert "(expected --engine auto)" in told
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ("h311", "checkpoints in several tiers with timing=next"),
+        ("authors-h111", "checkpoints in several tiers with digits=six"),
+    ],
+)
+def test_tiers_of_checkpoints_that_are_not_covered(policy, reason, tmp_path, capsys) -> None:
+    command = ["run", "toy", "-p", policy, "--checkpoint", "tiers:auto", *FAILING]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--engine", "interpreted", "--out", str(tmp_path / "interpreted")])
+    assert ended.value.code == 2 and reason in capsys.readouterr().err
+    main([*command, "--out", str(tmp_path / "auto")])  # a policy is asked
 
 
 def test_a_workload_that_is_not_covered() -> None:

@@ -29,6 +29,8 @@ def test_random_conversations_are_equal() -> None:
     compared = agreement("tests.support.shadow", "200", "300000", "all")
     assert "200 cases" in compared and "'complete'" in compared
     assert "error of both" in compared and "different" not in compared
+    assert "100 cases" in agreement("tests.support.shadow", "100", "400000", "all", "stages")
+    assert "60 cases" in agreement("tests.support.shadow", "60", "410000", "all", "tiers", "stages")
 
 
 def test_a_rejection_after_the_last_reaction_is_no_news() -> None:
@@ -61,10 +63,11 @@ def test_runs_on_the_engine_are_equal() -> None:
 
 
 def test_the_session_answers_what_the_rules_do_not_cover() -> None:
-    """For example checkpoints in several tiers, which only the first message shows."""
-    chosen = preset("baseline")
+    """For example checkpoints in several tiers with six digits: the first message shows them."""
     light = {"type": "delay", "delay": 5, "checkpoint_period": 2, "light_period": 1}
-    for profiles, answers in (({}, Wire), ({"w0": {"x": light}}, Session)):
+    profiles = {"w0": {"x": light}}
+    for policy, answers in (("baseline", Wire), ("authors-baseline", Session)):
+        chosen = preset(policy)
         began = e.SimulationBegan(at_us=0, n_nodes=4, config={}, profiles=profiles, workloads={})
         driver = driver_for(chosen, chosen.session, began)
         driver.handle(e.Message(0, (began,)))

@@ -165,7 +165,7 @@ def test_an_order_by_user_is_the_same_in_all_ways(placement: str, rules: Path) -
     """The rules compute the keys, or a policy is asked because of the reaction."""
     for seed in range(few(40)):
         spec = f"easy:order={rules}:by_user,placement={placement}"
-        asked = f"{spec},react=exclude,hits=99"
+        asked = f"{spec},react=exclude,hits=999"
         assert starts(run(spec, seed)) == starts(run(asked, seed)), seed
 
 

@@ -5,8 +5,9 @@ For half of the seeds, the records include the plans.
 
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. With ``deep``, all queues count as long ones. With ``replacing``, all policies
-that can replace failed nodes do so. The test suite makes fewer runs,
-as plain Python, because compiling the loop takes longer.
+that can replace failed nodes do so. With ``preempting``, they preempt jobs or exclude nodes. With
+``tiers``, all jobs have checkpoints in several tiers, and with ``stages``, recoveries have stages.
+The test suite makes fewer runs, as plain Python, because compiling the loop takes longer.
 """
 
 from __future__ import annotations
@@ -21,16 +22,22 @@ from rebat.check.cases import outages, workload
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.options import MAX_ATTEMPTS, Dialect
+from rebat.core.options import MAX_ATTEMPTS, STAGES, Dialect
 from rebat.core.units import to_us
 from rebat.drive import growing
-from rebat.drive.eligible import CRITERIA, TIMINGS, VICTIM_RULES, why_not_policy
+from rebat.drive.eligible import (
+    CRITERIA,
+    TIMINGS,
+    VICTIM_RULES,
+    why_not_policy,
+)
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.simulate import Events
 from rebat.kernels import deep_queue
-from rebat.models.checkpoint import add_young_daly
+from rebat.models.checkpoint import add_young_daly, without_checkpoints
 from rebat.models.failures.events import MachineEvent
 from rebat.models.formula import NAMED
+from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.planning.list_scheduling import MAINTENANCE
 from rebat.policies.presets import preset
 from rebat.policies.reactions.replacement import STEPS
@@ -51,8 +58,11 @@ FORMULAS = (
     "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
 )  # fmt: skip
 
-SHARE = {"replacing": 0.2}
-"""The share of policies that replace failed nodes, if the rules of a site are drawn too."""
+SHARE = {"replacing": 0.2, "tiers": 0.15, "stages": 0.1, "preempting": 0.15}
+"""The shares of policies that replace failed nodes, of workloads with checkpoints in several tiers,
+of policies with stages of recovery, and of policies that preempt jobs or exclude nodes, if the
+rules of a site are drawn too.
+"""
 
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
@@ -196,6 +206,29 @@ def by_replacement(policy: str, rng: random.Random, n_nodes: int) -> str:
     return f"{name}:{','.join(['react=replacement', *own, *rest])}"
 
 
+def by_preemption(policy: str, rng: random.Random) -> str:
+    """Return a policy that preempts jobs or excludes nodes, instead of stealing nodes."""
+    name, _, options = policy.partition(":")
+    left_out = {*get_type_hints(StealingOptions), "react", "limits", "release", "held", "tie",
+                "ended", "hit", "chosen", "k3", "hold_margin", "partitions", "half_life",
+                "order_period", "shares", "fairshare_rule"}  # fmt: skip
+    react = rng.choice(["exclude", "preempt", "exclude+preempt", "exclude+preempt"])
+    rest = [each for each in options.split(",") if each.partition("=")[0] not in left_out]
+    order = next(each.partition("=")[2] for each in options.split(",") if "order=" in each)
+    varies = order in NAMED or any(word in order for word in ("age", "expansion", "usage", "fair"))
+    if "preempt" in react and (varies or order == "random"):
+        order = rng.choice(["-size", "class-walltime/10", "largest", "submitted/size"])
+        rest = [each for each in rest if "order=" not in each] + [f"order={order}"]
+    if "exclude" in react:
+        rest += [f"hits={rng.choice([1, 1, 2, 3])}", f"within={rng.choice([3, 20, 1000])}"]
+        rest += [f"most_excluded={rng.choice([0.3, 0.5, 1])}"]
+        rest += [f"excluded_for={rng.choice([0.5, 4, 25])}"]
+    if "preempt" in react:
+        rest += [f"period={rng.choice([0.001, 0.5, 1, 3, 7, 60])}"]
+        rest += [f"grace={rng.choice([0, 0, 1, 4, 30])}"]
+    return f"{name}:{','.join([f'react={react}', *rest])}"
+
+
 LIST_ONLY = "depth", "reserve", "maintenance", "predict", "placement", "planning"
 """Options that shelves do not have."""
 
@@ -205,6 +238,55 @@ def by_shelves(policy: str, rng: random.Random) -> str:
     name, _, options = policy.partition(":")
     rest = [each for each in options.split(",") if each.partition("=")[0] not in LIST_ONLY]
     return f"{name}:{','.join([*rest, rng.choice(['planning=shelf', 'planning=shelf-nb'])])}"
+
+
+TIERS = (
+    "memory=0.5/1@1+remote=1/3@4", "peer=1/1@2+remote=1/2@4", "group=0/0@1+remote=2/3@9",
+    "memory=0/1@1+peer=1/1@2+remote=1/2@4", "peer=0.5/1@1+group=1/2@3+remote=2/3@9",
+    "memory=0/0.5@1+peer=0.5/1@2+group=1/2@6+remote=2/3@12",
+    "memory=0.2/0@0.5+group=0.5/2@2+remote=1/4@20",
+)  # fmt: skip
+
+
+NOT_WITH_STAGES = "digits=", "timing="
+"""Options with which the rules cover neither tiers of checkpoints nor stages of recovery."""
+
+
+def with_tiers(made: Workload, rng: random.Random, n_nodes: int, causes: bool = True) -> Workload:
+    """Return the workload with checkpoints in several tiers. Some profiles may have none.
+
+    ``causes`` is whether a tier can survive because of the cause of a failure.
+    """
+    tiers, made = parse_tiers(rng.choice(TIERS)), without_checkpoints(made)
+    shares = (0.2, 0.5, 0.8)[: len(tiers.lights)]
+    tiered = add_tiers(
+        made, tiers, n_nodes=n_nodes, mtbf_s=8, light_share=shares, group=rng.choice([1, 2, 3]),
+        software=rng.choice(["", "gpu", "nic", "gpu+nic", "other+gpu"]) if causes else "",
+    )  # fmt: skip
+    if rng.random() < 0.7:
+        return tiered
+    mixed = [*zip(made.jobs, tiered.jobs, strict=True)]
+    return msgspec.structs.replace(
+        tiered,
+        jobs=tuple(rng.choice(pair) for pair in mixed),
+        profiles=made.profiles | tiered.profiles,
+    )
+
+
+def rack_failures(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
+    """Return failures of one or several nodes, with their repairs. Some have a cause."""
+    events, longest, scale = [], rng.choice([2, 5, 9]), rng.choice([1, 1, 0.731])
+    until = [0] * n_nodes
+    for _ in range(rng.randint(2, 30)):
+        first = rng.randrange(n_nodes)
+        last = min(n_nodes - 1, first + rng.choice([0, 0, 0, 1, 1, 3]))
+        nodes, cause = NodeSet.of(range(first, last + 1)), rng.choice([None, "gpu", "nic"])
+        at = max(until[first : last + 1]) + rng.randint(1, longest)
+        end = at + rng.randint(1, 3)
+        events.append(MachineEvent(to_us(at * scale), False, nodes, cause))
+        events.append(MachineEvent(to_us(end * scale), True, nodes))
+        until[first : last + 1] = [end] * len(nodes)
+    return events
 
 
 class Case:
@@ -260,20 +342,63 @@ class Case:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)
+        tiers = random.Random(seed + 4)
+        self.tiered = limited and tiers.random() < SHARE["tiers"]
+        if self.tiered:
+            self.add_tiers(tiers)
+        stages = random.Random(seed + 5)
+        self.staged = limited and stages.random() < SHARE["stages"]
+        if self.staged:
+            self.add_stages(stages)
         shelves = random.Random(seed + 3)
         is_shelf = limited and shelves.random() < 0.07
         if is_shelf:
             self.policy = by_shelves(self.policy, shelves)
         replacing = random.Random(seed + 2)
         if replaces is None:
-            replaces = limited and replacing.random() < SHARE["replacing"]
+            replaces = limited and not self.staged and replacing.random() < SHARE["replacing"]
         if replaces and "planning=" not in self.policy:
             self.policy = by_replacement(self.policy, replacing, self.n_nodes)
             return  # neither reservations nor partitions
+        preempting = random.Random(seed + 6)
+        preempts = limited and not is_shelf and preempting.random() < SHARE["preempting"]
+        if preempts and "planning=" not in self.policy:
+            self.policy = by_preemption(self.policy, preempting)
+            if preempting.random() < 0.1:
+                self.reserve(preempting)
+            return  # no partitions
         if limited and rules.random() < 0.15 and not is_shelf:
             self.reserve(rules)
         if limited and rules.random() < 0.15:
             self.part(rules)
+
+    def add_tiers(self, rng: random.Random) -> None:
+        """Add checkpoints in several tiers to the jobs, and failures that they survive or not."""
+        options = self.policy.split(",")  # without those that are not covered
+        rest = [each for each in options if not each.startswith(NOT_WITH_STAGES)]
+        self.policy = ",".join([*rest, "digits=all"])
+        self.workload = with_tiers(self.workload, rng, self.n_nodes)
+        if rng.random() < 0.7:
+            scale = 40 if max(job.submit_us for job in self.workload.jobs) > to_us(60) else 1
+            self.events = [
+                msgspec.structs.replace(event, at_us=event.at_us * scale)
+                for event in rack_failures(rng, self.n_nodes)
+            ]
+
+    def add_stages(self, rng: random.Random) -> None:
+        """Let failed jobs hang before they are queued again, or initialise afterwards."""
+        options = [each for each in self.policy.split(",") if not each.startswith(NOT_WITH_STAGES)]
+        drawn = {
+            name: rng.choice(["1", "2", "0.5", "6", "gpu=3/1", "gpu=0/2", "nic=1/gpu=0.25/0"])
+            for name in rng.sample(STAGES, rng.randint(1, 4))
+        }
+        options += [f"{name}={text}" for name, text in drawn.items()]
+        self.policy = ",".join([*options, "digits=all"])
+        if rng.random() < 0.5:
+            self.events = [
+                msgspec.structs.replace(event, at_us=event.at_us + rng.choice([0, 0, 1]))
+                for event in rack_failures(rng, self.n_nodes)
+            ]
 
     def reserve(self, rng: random.Random) -> None:
         """Add reservations to the policy."""
@@ -455,6 +580,18 @@ def play(seed: int) -> str:
     check_same(ours, expected)
     if case.depends:
         check_dependent(ours.ledger, case.workload)
+    if "exclude" in case.policy or "preempt" in case.policy:
+        kinds = {each.cause.value for each in ours.ledger.attempts} & {"preempted"}
+        kinds |= {"excluded" for _ in ours.ledger.drain_events}
+        return " and ".join(sorted(kinds)) or "neither preempted nor excluded"
+    if case.staged:
+        hung = any(each.hung_us for each in ours.ledger.attempts)
+        held = " held" if ours.ledger.holds else ""
+        return f"{'tiers and ' if case.tiered else ''}stages{' that hang' if hung else ''}{held}"
+    if case.tiered:
+        lost = any(each.lost_us for each in ours.ledger.attempts)
+        return "tiers, lost work" if lost else "tiers"
+    if case.depends:
         if any("dependency" in why for _, why in ours.ledger.rejections):
             return "dependencies that never hold"
         return "dependencies"
@@ -520,12 +657,34 @@ def with_deep_queues() -> None:
     deep_queue.SCANNED, deep_queue.NARROW, deep_queue.WIDE = 0, 2, 4
 
 
+def with_tiered_checkpoints() -> None:
+    """Let all workloads have checkpoints in several tiers, if the rules cover this."""
+    SHARE["tiers"] = 1.0
+
+
+def with_stages() -> None:
+    """Let the recovery of failed jobs have stages."""
+    SHARE["stages"] = 1.0
+
+
+def with_preemption() -> None:
+    """Let all policies preempt jobs or exclude nodes, unless they have no rule for it."""
+    SHARE["preempting"], SHARE["replacing"] = 1.0, 0.0
+
+
 def with_replacement() -> None:
     """Let all policies replace failed nodes, unless they have no rule for it."""
     SHARE["replacing"] = 1.0
 
 
-WORDS = {"tiny": with_tiny_tables, "deep": with_deep_queues, "replacing": with_replacement}
+WORDS = {
+    "tiny": with_tiny_tables,
+    "deep": with_deep_queues,
+    "replacing": with_replacement,
+    "preempting": with_preemption,
+    "tiers": with_tiered_checkpoints,
+    "stages": with_stages,
+}
 """What words at the end of the command line do before the runs."""
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from rebat.core.attempts import Attempt, Running
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, deep
-from rebat.kernels.counts import NEVER
 from rebat.kernels.chain import scratch_needed
+from rebat.kernels.counts import NEVER
 from rebat.policies.queue_order import fcfs, planned_us
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The session and the driver for Batsim's messages get the same messages. Their replies are equal.
 
-``python -m tests.support.shadow COUNT [FIRST] [KIND] [tiny] [replacing]``. Kinds: ``brief``
+``python -m tests.support.shadow COUNT [FIRST] [KIND] [WORD ...]``. Kinds: ``brief``
 (baseline, easy, greedy, sfsj with T1), ``all`` (everything that `both_ways` and `parted` draw).
 With ``tiny``, all tables begin with one row. With ``replacing``, policies replace failed nodes. The
 records of plans are also compared. Every case runs on a randomly disturbed engine: latency, split

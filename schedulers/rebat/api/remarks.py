@@ -15,7 +15,7 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.traits import traits_of
 from rebat.core.units import format_duration, to_s
-from rebat.drive.choose import covers, how_of, only_plain, ready
+from rebat.drive.choose import covers, how_of, is_tiered, only_plain, ready
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
 from rebat.models.failures.law import Law
@@ -84,9 +84,8 @@ def of_engine(workload: Workload, policies: Sequence[Any], took_s: float) -> Ite
     """Note that compiling the loop would have paid, after simulations that took this time."""
     if took_s < SLOW_S or how_of() != "auto":
         return
-    slow = [
-        p for p in policies if covers(workload, p) and not (only_plain(p.point) or ready(p.point))
-    ]
+    covered = [p for p in policies if covers(workload, p) and not only_plain(p.point)]
+    slow = [p for p in covered if not (is_tiered(workload) or ready(p.point))]
     if slow:
         command = " ".join(["rebat warmup", *(policy.name for policy in slow)])
         yield Remark("note", f"'{command}' compiles a faster loop for such runs, once per machine")

@@ -78,8 +78,8 @@ def warmup(
     """Compile the loop and the kernels, so that later runs are fast.
 
     The loop is compiled for these policies (default: baseline) and all that use the same rules.
-    Steals at checkpoints, rounded numbers and the placement 'named' are compiled separately. For
-    policies whose rules are not compiled, only the kernels are.
+    Steals at checkpoints, rounded numbers, stages of recovery and the placement 'named' are
+    compiled separately. For policies whose rules are not compiled, only the kernels are.
 
     The machine code is stored next to the package. Without this command, the loop and the kernels
     run as plain Python. A run compiles kernels that take long, and the loop only if the workload is

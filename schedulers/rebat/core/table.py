@@ -171,6 +171,7 @@ class Table(Sequence[T]):
         values: Mapping[str, Mapping[Any, int]],
         texts: Mapping[str, Texts | Chosen],
         nodes: Ragged,
+        rare: Mapping[str, dict[int, Any]] | None = None,
     ) -> Table[T]:
         """Return a table with these columns.
 
@@ -182,12 +183,14 @@ class Table(Sequence[T]):
             The code of each distinct value, for each column of codes, in ascending order of codes.
         texts : dict
             The columns of texts.
+        rare : dict, optional
+            The rare values by column and row.
         """
         table, n = cls(schema), len(nodes.first)
         table._values = {name: dict(values[name]) for name in schema.codes}
         arrays = {name: narrow(column) for name, column in columns.items()}
         narrowed = {name: a if a.ndim else np.broadcast_to(a, n) for name, a in arrays.items()}
-        table._add(Block(n, narrowed, dict(texts), nodes))
+        table._add(Block(n, narrowed, dict(texts), nodes, dict(rare or {})))
         return table
 
     # ---- growing

@@ -304,8 +304,8 @@ class Session(AskState):
     def _failure(self, event: e.NodesFailed, tag: int) -> Failure:
         """Return the failure of the attempt with this tag. Cores are converted to nodes."""
         hit = event.nodes.ids[self.nodes.tags(event.nodes) == tag]
-        nodes = np.unique(hit // self.options.cores_per_node)
-        return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))
+        nodes = hit // self.options.cores_per_node
+        return Failure(0, event.cause or "", int(nodes[0]), int(nodes[-1]))
 
     # ---- decisions
 

@@ -9,7 +9,7 @@ from typing import Literal, cast, get_args
 from rebat.core.arrays import Ints
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
-from rebat.drive.eligible import why_not_policy, why_not_run
+from rebat.drive.eligible import why_not_policy, why_not_run, why_not_tiers
 from rebat.drive.embedded import run
 from rebat.drive.keys import needs_python
 from rebat.drive.outcome import Outcome
@@ -45,15 +45,24 @@ def only_plain(point: Point) -> str:
 RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
 """Times in seconds: Python code per run and per job, the loop per job, start of a process."""
 
-_READY: set[Point] = set()
+_READY: set[tuple[Point, bool]] = set()
 
 
-def ready(point: Point) -> bool:
-    """Return whether machine code of the loop for a scheduler is in memory or in the cache."""
-    if point in _READY or not is_ready(run, smallest_arguments(point)):
-        return point in _READY
-    _READY.add(point)
+def ready(point: Point, tiered: bool = False) -> bool:
+    """Return whether machine code of the loop for a scheduler is in memory or in the cache.
+
+    ``tiered`` is whether jobs have checkpoints in several tiers. Their rules are only compiled if
+    they are needed.
+    """
+    if (point, tiered) in _READY or not is_ready(run, smallest_arguments(point, tiered)):
+        return (point, tiered) in _READY
+    _READY.add((point, tiered))
     return True
+
+
+def is_tiered(workload: Workload) -> bool:
+    """Return whether any job has checkpoints in several tiers. The loop covers the workload."""
+    return submissions_of(workload).tiered
 
 
 def why_not_compiled(point: Point) -> str:
@@ -63,26 +72,26 @@ def why_not_compiled(point: Point) -> str:
 
 def covers(workload: Workload, preset: object) -> bool:
     """Return whether the loop can simulate a run without operations."""
-    if _why_not(preset, EngineOptions(), False):
+    if not isinstance(preset, Preset) or _why_not(preset, EngineOptions(), False):
         return False
     try:
-        submissions_of(workload)
+        return not (submissions_of(workload).tiered and why_not_tiers(preset.point))
     except Uncovered:
         return False
-    return True
 
 
-def compile_for(point: Point, n_jobs: int) -> bool:
+def compile_for(point: Point, n_jobs: int, tiered: bool = False) -> bool:
     """Compile the loop if that saves time for runs with this total number of jobs.
 
     Return whether the loop is compiled.
     """
     if only_plain(point):
         return False
-    if not ready(point) and (n_jobs >= PAYS or how_of() == "compiled") and may_compile():
-        machine_code_of(run)(*smallest_arguments(point))
-        _READY.add(point)
-    return ready(point)
+    pays = n_jobs >= PAYS or how_of() == "compiled"
+    if pays and may_compile() and not ready(point, tiered):
+        machine_code_of(run)(*smallest_arguments(point, tiered))
+        _READY.add((point, tiered))
+    return ready(point, tiered)
 
 
 def threads_pay(n_runs: int, n_jobs: int, workers: int) -> bool:
@@ -124,9 +133,9 @@ def compiled_outcome(
         reason = plain if how == "compiled" else ""
     if isinstance(preset, Preset) and not reason:
         compiled = how != "interpreted" and not plain and may_compile()
-        if compiled and how != "compiled" and len(workload.jobs) < PAYS:
-            compiled = ready(preset.point)
         try:
+            if compiled and how != "compiled" and len(workload.jobs) < PAYS:
+                compiled = ready(preset.point, is_tiered(workload))
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes,
                 cores_per_node=cores_per_node, max_attempts=max_attempts,

@@ -10,6 +10,8 @@ from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
+from rebat.core.units import to_us
+from rebat.drive.hangs import least_hang_us
 from rebat.engine.engine import EngineOptions
 from rebat.policies.own import is_own
 from rebat.policies.partitions import read_partitions
@@ -19,7 +21,9 @@ from rebat.policies.placement.torus import LinearOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import ShelfOptions
-from rebat.policies.point import Point
+from rebat.policies.point import Point, is_in_python
+from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.rules import steals
@@ -47,6 +51,9 @@ DIALECT = {
 }
 """Parameters of the rules that are choices of the dialect: option and value."""
 
+MOST_HITS = 100
+"""Maximum number of failures after which nodes are excluded, because all are kept in memory."""
+
 
 def _first(reasons: dict[str, bool]) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
@@ -57,6 +64,9 @@ def why_not_policy(point: Point) -> str:
     planning, placement = point.planning, point.placement
     stealing = [part for part in point.reactions if isinstance(part, StealingOptions)]
     replaces = [part for part in point.reactions if isinstance(part, ReplacementOptions)]
+    operating = [
+        part for part in point.reactions if isinstance(part, ExclusionOptions | PreemptionOptions)
+    ]
     is_fifo = isinstance(planning, FifoOptions)
     reacts = f"react={point.values['react']}"
     tiers = {row.options.get("tier", 1) for row in read_partitions(point.partitions)}
@@ -75,7 +85,8 @@ def why_not_policy(point: Point) -> str:
             and bool(point.reactions),
             f"placement={placement.name} with {reacts}": bool(point.reactions)
             and (point.chooses_nodes or isinstance(placement, ClusterOptions)),
-            reacts: len(point.reactions) > max(len(stealing), len(replaces)),
+            **_why_not_operating(point),
+            reacts: len(point.reactions) > max(len(stealing), len(replaces), len(operating)),
             "partitions with react=replacement": bool(replaces) and point.parted,
             f"planning={planning.name} with react=replacement": bool(replaces)
             and not isinstance(planning, ListOptions),
@@ -83,7 +94,58 @@ def why_not_policy(point: Point) -> str:
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in stealing},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in stealing},
             f"limits={point.common.limits}": is_own(point.common.limits),
-            "stages of recovery": point.recovery is not None,
+            **_why_not_stages(point, bool(replaces)),
+        }
+    )
+
+
+def _why_not_operating(point: Point) -> dict[str, bool]:
+    """Return why the rules neither preempt jobs nor exclude nodes, and whether this applies."""
+    reacts, is_list = f"react={point.values['react']}", type(point.planning) is ListOptions
+    reasons: dict[str, bool] = {}
+    for part in point.reactions:
+        if isinstance(part, PreemptionOptions | ExclusionOptions):
+            reasons[f"partitions with {reacts}"] = point.parted
+            reasons[f"planning={point.planning.name} with {reacts}"] = not is_list
+        if isinstance(part, PreemptionOptions):
+            in_python = any(map(is_in_python, point.orders.values()))
+            reasons[f"an order in Python with {reacts}"] = in_python
+            reasons[f"the order of {reacts}"] = part is not point.reactions[-1]
+        elif isinstance(part, ExclusionOptions):
+            is_short = to_us(part.excluded_for) < codes.UNKNOWN_LAG_US
+            reasons[f"hits={part.hits}"] = part.hits > MOST_HITS
+            reasons["exclusions shorter than 1 ms"] = is_short
+    return reasons
+
+
+def _late(point: Point) -> str:
+    """Return the timing of steals that wait for a checkpoint, or an empty text."""
+    steals_at = [part.timing for part in point.reactions if isinstance(part, StealingOptions)]
+    return next((timing for timing in steals_at if timing != "now"), "")
+
+
+def _why_not_stages(point: Point, replaces: bool) -> dict[str, bool]:
+    """Return why the rules do not cover the stages of recovery, and whether this applies."""
+    recovery, timing = point.recovery, _late(point)
+    if recovery is None:
+        return {}
+    return {
+        "stages of recovery with random durations": recovery.random,
+        f"stages of recovery with timing={timing}": bool(timing),
+        "stages of recovery with digits=six": point.dialect.digits == "six",
+        "stages of recovery with react=replacement": replaces,
+        # before its first kill, a session requests no earlier call
+        "stages of recovery shorter than 1 ms": 0 < least_hang_us(recovery) < codes.UNKNOWN_LAG_US,
+    }
+
+
+def why_not_tiers(point: Point) -> str:
+    """Return why the rules do not cover checkpoints in several tiers, or an empty text."""
+    timing = _late(point)
+    return _first(
+        {
+            f"checkpoints in several tiers with timing={timing}": bool(timing),
+            "checkpoints in several tiers with digits=six": point.dialect.digits == "six",
         }
     )
 
@@ -107,7 +169,6 @@ def why_not_workload(workload: Workload) -> str:
     return _first(
         {
             "profiles other than delays": any(p.get("type") != "delay" for p in used),
-            "checkpoints in several tiers": any("light_period" in p for p in used),
             "names of profiles with #": any("#" in name for name in workload.profiles),
             "ids of jobs with #": b"#" in jobs.ids.data,
             "jobs that are not rigid": any("shape" in extra for extra in extras),

@@ -11,6 +11,7 @@ from typing import Any
 
 from rebat.core.units import FOREVER_US
 from rebat.kernels.jit import inlined_rule, whole_rule
+from rebat.rules.exclude import return_all, returns
 from rebat.rules.instant import (
     acknowledged,
     change_nodes,
@@ -91,7 +92,8 @@ def run(
             now = min(now, jobs[n.next_job].submit)
         for i in range(n.n_wakes):
             now = min(now, state.wakes[i])
-        stuck = now == FOREVER_US and n.n_down == 0
+        stuck = now == FOREVER_US and n.n_down == 0 and n.n_waits == 0
+        stuck = stuck and not returns(state.lemons, FOREVER_US)
         if n.n_calls:
             now = min(now, calls[0].at)
         if n.next_line < n_lines:
@@ -155,8 +157,8 @@ def run(
                 n.line_sequence = n.sequence
             noticed |= n.has_notice != 0
             noticed |= which == 2 and n.next_line == n_lines and not parameters.drawn
-        if joins:
-            n.has_notice = 0  # this message says that no more jobs will be submitted
+        if joins:  # this message says that no more jobs will be submitted
+            n.has_notice, n.all_submitted = 0, 1
         # ---- decisions, and kills until there are none
         while True:
             outcome = codes.DONE
@@ -174,7 +176,9 @@ def run(
                     length = min(attempts[a].delay, attempts[a].wall)
                     n.n_ends = push(ends, n.n_ends, now + length, n.sequence, a)
             has_notice, n.has_notice = n.has_notice != 0, 0
-            if not n.n_kills and not (has_notice and n.n_spares):
+            if has_notice:
+                n.all_submitted = 1
+            if not n.n_kills and not (has_notice and n.hears_all):
                 break
             n.has_news, n_first = 1, min(n.n_first_kills, n.n_kills)
             for first, last in ((0, n_first), (n_first, n.n_kills)):
@@ -204,4 +208,5 @@ def run(
             keep_spares(state, room, now)
     if until >= 0 and n.next_line == n_lines and parameters.drawn:
         return codes.MORE_EVENTS
+    return_all(state.lemons, state, room)
     return codes.DONE

@@ -82,6 +82,15 @@ def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) ->
     n_attempts = len(new["attempts"])
     if state.n.limited and n_attempts > len(state.client_of):
         new["client_of"] = larger(state.client_of, n_attempts, 0)
+    if state.tiers is not None and n_attempts > len(state.tiers.at_risk):
+        at_risk = larger(state.tiers.at_risk, n_attempts, 0)
+        new["tiers"] = state.tiers._replace(at_risk=at_risk)
+    if state.hangs is not None and n_attempts > len(state.hangs.attempts):
+        attempts = larger(state.hangs.attempts, n_attempts, 0)
+        new["hangs"] = state.hangs._replace(attempts=attempts)
+    if state.rounds is not None and n_attempts > len(state.rounds.stopped):
+        wakes, stopped = (larger(each, n_attempts + 2, 0) for each in state.rounds[1:])
+        new["rounds"] = state.rounds._replace(wakes=wakes, stopped=stopped)
     ends = longer(room.ends, tables.Entry, n_attempts)
     return room._replace(state=state._replace(**new), ends=ends)
 

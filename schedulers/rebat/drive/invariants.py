@@ -69,15 +69,11 @@ def _check_attempts(
     for a in stops:
         if a not in alive:
             raise BrokenInvariant(f"attempt {names[a]} is being stopped, but does not run")
-    stopped = [a for a in kills if attempts[a].end >= 0 and attempts[a].cause in _AGAIN]
+    stopped = [a for a in kills if attempts[a].end >= 0 and attempts[a].cause in codes.AGAIN]
     waiting = [row.attempt for row in state.waits[: n.n_waits]]
     jobs = [attempts[a].job for a in (*running, *queued, *stopped, *waiting)]
     if len({*jobs}) < len(jobs):
         raise BrokenInvariant("a job has two attempts at the same time")
-
-
-_AGAIN = (codes.NODE_FAILURE, codes.STOLEN)
-"""Causes of the ends of attempts whose jobs run again."""
 
 
 def _ended(state: Any, rows: list[int]) -> list[int]:
@@ -111,6 +107,7 @@ def _check_nodes(state: Any, running: list[int], holds: list[int], names: Sequen
     ):
         raise BrokenInvariant(f"{free.sum()} nodes are free, not {n.n_free}")
     if not n.n_kills:
+        hangs = {row.victim for row in state.stops[: n.n_stops]} if n.staged else set()
         for a in running:
-            if state.down[state.owner == a + 1].any():
+            if a not in hangs and state.down[state.owner == a + 1].any():
                 raise BrokenInvariant(f"attempt {names[a]} runs on a failed node")

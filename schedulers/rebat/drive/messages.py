@@ -39,18 +39,11 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.policies.shares import Shares
 from rebat.rules.instant import change_nodes, submit
-from rebat.state import tables
+from rebat.state import codes, tables
 from rebat.state.ledger import Ledger
 
 LEAST_DELAY_S = 1e-6
 """Minimum delay of a profile, because Batsim aborts if a delay is 0."""
-
-UNKNOWN_LAG_US = 1_000
-"""Minimum time (us) between the request of a call and the call, before the first kill.
-
-The first kill shows the delay of replies. On a platform without network latency, replies have no
-delay, so calls are exact from then on.
-"""
 
 INTAKE: dict[type, str] = {
     e.SimulationBegan: "_on_begin",
@@ -481,7 +474,7 @@ class Messages:
 
         Batsim aborts if it receives the request after the requested time.
         """
-        margin_us = UNKNOWN_LAG_US if self.lag_us is None else 2 * self.lag_us
+        margin_us = codes.UNKNOWN_LAG_US if self.lag_us is None else 2 * self.lag_us
         self._called.add(at_us)
         return d.CallMeLater(at_us=self.now_us, when_us=max(at_us, self.now_us + margin_us))
 

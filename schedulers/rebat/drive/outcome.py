@@ -11,19 +11,23 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import SPARE, Cause, resubmission_id
+from rebat.core.attempts import SECOND_ORDER, SPARE, Cause, resubmission_id
 from rebat.core.dependencies import KINDS
 from rebat.core.nodes import NodeSet
+from rebat.core.options import Recovery
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
+from rebat.drive.hangs import stages_of
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
+from rebat.models.remaining import Remaining
+from rebat.policies.reactions.exclusion import LEMON
 from rebat.state import codes, tables
-from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
+from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Losses, Why
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,6 +43,8 @@ CAUSES = (
     (Cause.REJECTED, REJECTED),
     (Cause.REJECTED, REJECTED),
     (Cause.SILENT_ERROR, FAILED),
+    (Cause.MOVED, KILLED),
+    (Cause.PREEMPTED, KILLED),
 )
 """Cause and Batsim's state for each cause of the loop."""
 
@@ -48,6 +54,15 @@ NEVER = codes.REJECTED, codes.NO_WALLTIME, codes.DEPENDENCY, codes.LIMIT, codes.
 WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
 """Reason why a steal is cancelled, for each of the loop's reasons."""
 
+
+LOST_TO = {
+    None: 0,
+    Cause.SILENT_ERROR: 1,
+    Cause.NODE_FAILURE: 2,
+    Cause.STOLEN: 3,
+    Cause.PREEMPTED: 4,
+}
+"""Codes of the reasons why progress was lost later."""
 
 STEPS = {codes.IDLE: "idle", codes.LOCAL: "local", codes.QUEUED_LAST: "requeue"}
 """Reason for the stop of an attempt that lost nodes, by step of node replacement."""
@@ -82,6 +97,8 @@ class Source(Protocol):
         Checkpoints, and the position of those of each job.
     causes : list of str
         Names of the causes of failures.
+    recovery : Recovery
+        The stages of the recovery of failed jobs.
     machine : LoopMachine
     limits : SiteLimits
     windows : SiteWindows
@@ -95,6 +112,7 @@ class Source(Protocol):
     kinds: list[Checkpointing | None]
     kind_of: Ints
     causes: list[str]
+    recovery: Recovery
     machine: LoopMachine
     limits: SiteLimits
     windows: SiteWindows
@@ -112,7 +130,10 @@ class Source(Protocol):
         """Return the codes of Batsim's states of attempts, and the code of each state."""
 
     def failures(self, rows: Rows) -> tuple[Ints, Any]:
-        """Return the codes of the causes of failures, and how long the attempts hung (us)."""
+        """Return the codes of the causes of failures, and how long the attempts hung (us).
+
+        The recovery has no stages, so they hung until their kill was carried out.
+        """
 
 
 def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
@@ -153,7 +174,7 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
     for at_us, up, first, k in state.drains.tolist():
         nodes = NodeSet(state.nodes[first : first + k].astype(np.int64))
-        ledger.drain_events.append((at_us, bool(up), nodes, SPARE))
+        ledger.drain_events.append((at_us, bool(up), nodes, LEMON if n.excluding else SPARE))
     for j, since_us, until_us, first, k in state.hold_records.tolist():
         held = NodeSet(state.nodes[first : first + k].astype(np.int64))
         until = None if until_us < 0 else until_us
@@ -194,6 +215,7 @@ class Rows:
         n = room.state.n
         self._source = source
         self._table, self._rounded = room.state.attempts, n.six_digits
+        self._tiers, self._hangs = room.state.tiers, room.state.hangs
         self.records = room.state.lists["record"][: n.n_records] if records is None else records
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
@@ -238,33 +260,117 @@ class Rows:
         reasons = {"": 0}
         names = self._source.ids.take(thieves)
         chosen[stolen] = coded(reasons, (f"for {name}" for name in names))
+        preempted = self.cause == codes.PREEMPTED
+        heads = self._table[self._table["thief"][self.records[preempted]] - 1]
+        chosen[preempted] = coded(
+            reasons,
+            (
+                SECOND_ORDER if priority >= codes.FAILED else f"for {self._source.job_id(j)}"
+                for j, priority in heads[["job", "priority"]].tolist()
+            ),
+        )
         for step, reason in STEPS.items():
             chosen[self.hit & (self.column("step") == step)] = coded(reasons, [reason])[0]
         return chosen, reasons
 
-    def _lost_us(self) -> Ints:
-        """Return the progress of each attempt that was lost to a silent error in a later one."""
-        interrupted = np.isin(self.cause, (codes.NODE_FAILURE, codes.STOLEN))
+    @property
+    def has_hung(self) -> Any:
+        """A mask of the attempts that hung after a failure."""
+        if self._hangs is None:
+            return np.zeros(len(self.job), dtype=np.bool_)
+        return self._hangs.attempts[self.records, tables.SINCE] > 0
+
+    @property
+    def ended_as(self) -> Ints:
+        """The causes of the ends in the simulator. Attempts that hang can complete there."""
+        if self._hangs is None:
+            return self.cause
+        ended = self._hangs.attempts[self.records, tables.ENDED]
+        return np.where(ended > 0, ended - 1, self.cause)
+
+    def _failures(self) -> tuple[Ints, Any]:
+        """Return the codes of the causes of failures, and how long the attempts hung (us)."""
+        if self._hangs is None:
+            return self._source.failures(self)
+        hangs = self._hangs.attempts[self.records]
+        since_us = np.where(self.has_hung, hangs[:, tables.SINCE] - 1, self.end_us)
+        return hangs[:, tables.CAUSE], self.end_us - since_us
+
+    def _stages(self) -> dict[int, dict[str, int]]:
+        """Return the durations of the stages (us) of the attempts that hung, by place."""
+        if self._hangs is None:
+            return {}
+        places = np.flatnonzero(self.has_hung)
+        numbers = self._hangs.attempts[self.records[places], tables.CAUSE]
+        stages = stages_of(self._source.recovery, self._source.causes, numbers)
+        return dict(zip(places.tolist(), stages, strict=True))
+
+    def _losses(self, useful_us: Ints) -> tuple[Ints, Ints]:
+        """Return the progress of each attempt that was lost later, and the code of the reason.
+
+        Without checkpoints in several tiers, the reason is a silent error in a later attempt.
+        """
+        if self._tiers is not None:
+            return self._losses_by_tier(useful_us)
+        interrupted = np.isin(self.cause, codes.AGAIN)
         last = np.full(int(self.job.max(initial=0)) + 1, -1)
         errors = np.flatnonzero(self.cause == codes.SILENT_ERROR)
         last[self.job[errors]] = errors  # the records of a job are in the order of its attempts
         is_lost = interrupted & (np.arange(len(self.job)) < last[self.job])
-        return np.where(is_lost, self.column("useful"), 0)
+        lost_us = np.where(is_lost, useful_us, 0)
+        return lost_us, (lost_us > 0).astype(np.int64)
+
+    def _losses_by_tier(self, useful_us: Ints) -> tuple[Ints, Ints]:
+        """Return the same if jobs have checkpoints in several tiers."""
+        source, table = self._source, self._table
+        at_risk = self._tiers.at_risk[:, : tables.MOST_TIERS]
+        kept_us, tiers = self.column("useful"), self._tiers.at_risk[self.records, tables.TIER]
+        begun = np.flatnonzero(at_risk[: len(table)].any(axis=1))
+        begins_with = {
+            (j, number): tuple(at_risk[a].tolist())
+            for a, j, number in zip(
+                begun.tolist(), table["job"][begun].tolist(), table["number"][begun].tolist(),
+                strict=True,
+            )
+        }  # fmt: skip
+        losses = Losses()
+        of_causes = {code: CAUSES[code][0] for code in codes.AGAIN}
+        rows = zip(self.job.tolist(), self.number.tolist(), self.cause.tolist(), strict=True)
+        for place, (j, number, cause) in enumerate(rows):
+            if cause == codes.SILENT_ERROR:
+                losses.lose(source.job_id(j), Cause.SILENT_ERROR)
+            if cause not in of_causes:
+                continue
+            kept, tier, after = int(kept_us[place]), 0, ()
+            if cause == codes.NODE_FAILURE and tiers[place]:
+                c, tier = source.kinds[source.kind_of[j]], int(tiers[place])
+                assert c and c.light
+                n_tiers = len(c.light.tiers)
+                after = begins_with.get((j, number + 1), (0,) * tables.MOST_TIERS)[:n_tiers]
+            remaining = Remaining(kept, 0, 0, at_risk=after, tier=tier)
+            losses.interrupt(
+                place, source.job_id(j), of_causes[cause], int(useful_us[place]), remaining
+            )
+        lost = np.zeros((2, len(kept_us)), dtype=np.int64)
+        for place, (us, why) in losses.lost.items():
+            lost[:, place] = us, LOST_TO[why]
+        return lost[0], lost[1]
 
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
         table, original = self._source.table, np.flatnonzero(self._table["number"] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
         serials[self._table["job"][original]] = original + 1
-        failures, hung_us = self._source.failures(self)
-        lost_us = self._lost_us()
+        failures, hung_us = self._failures()
+        useful_us = np.maximum(0, self.column("useful"))
+        lost_us, lost_to = self._losses(useful_us)
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
         checkpoints, checkpoint_values = self._checkpoints()
         fields = {
             **self._shared,
-            "useful_us": self.column("useful"),
-            "hit": failures > 0,
+            "useful_us": useful_us,
+            "hit": (failures > 0) | self.has_hung,
             "submit_us": table["submit"][self.job],
             "queued_us": self._queued_us,
             "serial": self.records + 1,
@@ -279,7 +385,7 @@ class Rows:
             "failure": failures,
             "hung_us": hung_us,
             "lost_us": lost_us,
-            "lost_to": lost_us > 0,
+            "lost_to": lost_to,
             **dict.fromkeys(("imaged", "image_us"), 0),
         }
         values = {
@@ -287,10 +393,11 @@ class Rows:
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "lost_to": {None: 0, Cause.SILENT_ERROR: 1},
+            "lost_to": dict(LOST_TO),
         }
         names = {"name": Chosen(self._source.ids, self._place)}
-        return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)
+        rare = {"stages": self._stages()}
+        return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes, rare)
 
     def ended(self) -> Table[EndedJob]:
         """Return the table of Batsim's jobs."""

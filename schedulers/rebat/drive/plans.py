@@ -184,7 +184,7 @@ class RuleRecorder(Recorder):
             self._recorder.learn(a + 1, resubmission_id(job_id, number) if number else job_id)
         for row in lists[: n.n_left]:
             a = row.left
-            is_stopped = attempts[a].cause in (codes.NODE_FAILURE, codes.STOLEN)
+            is_stopped = attempts[a].cause in codes.AGAIN
             is_hold = attempts[a].number == codes.HOLD
             (released if is_hold else stopped if is_stopped else ended).append(a)
         new = [row.new_hold for row in lists[: n.n_new_holds]]

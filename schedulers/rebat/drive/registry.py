@@ -245,8 +245,8 @@ class Registry:
         work, dialect = self.work[attempt_id], self._session.options.dialect
         if failure := self.failures.get(attempt_id):
             ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
-            if c and c.light and (light := c.light.surviving(failure)) is not None:
-                return after_light_failure(c, ran_us, work.at_risk, light)
+            if c and c.light and (tier := c.light.surviving(failure)):
+                return after_light_failure(c, ran_us, work.at_risk, tier)
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
         remaining = remaining_after(

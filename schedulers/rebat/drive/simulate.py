@@ -19,6 +19,7 @@ from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
+from rebat.core.options import Recovery
 from rebat.core.table import Ragged
 from rebat.core.traits import USUAL, Traits, traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
@@ -30,10 +31,12 @@ from rebat.drive.eligible import (
     TIES,
     TIMINGS,
     VICTIM_RULES,
+    why_not_tiers,
     why_not_workload,
 )
 from rebat.drive.embedded import run
 from rebat.drive.growing import with_plans, with_rows, with_spaces
+from rebat.drive.hangs import hangs_for
 from rebat.drive.keys import KeyRecorder, Keys, needs_python
 from rebat.drive.machine import LoopNodes
 from rebat.drive.outcome import (
@@ -57,9 +60,10 @@ from rebat.drive.plans import Recorder, RuleRecorder
 from rebat.drive.shared import Shared
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
+from rebat.drive.tiers import tiers_for
 from rebat.kernels import deep_queue
 from rebat.kernels.jit import machine_code_of
-from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
+from rebat.models.checkpoint import NEVER, Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, NodeChanges
@@ -82,6 +86,8 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.planning.shelves import ShelfOptions
 from rebat.policies.point import Point
+from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
 from rebat.policies.shares import Shares
@@ -123,6 +129,7 @@ class Events:
             self.all = Remembered(events)
         self._lock = Lock()
         self._is_consistent = False
+        self._causes: dict[str, int] = {"": 0}
 
     def _begin(self) -> None:
         """Begin to read the events."""
@@ -130,7 +137,6 @@ class Events:
         self._rest: Iterator[Any] = iter(self.all) if blocks is None else blocks
         self._complete = self._others = False
         self._error: Exception | None = None
-        self._causes: dict[str, int] = {"": 0}
         self._numbers = [array("q", first) for first in ((), (), (), [0], (), [0], ())]
         self._arrays: list[Ints] = []
 
@@ -223,9 +229,14 @@ class Events:
         self._arrays = self._arrays or [np.array(each, np.int64) for each in self._numbers]
         return self._arrays
 
+    def number_of(self, cause: str) -> int:
+        """Return the number of a cause of failures."""
+        with self._lock:
+            return self._causes.setdefault(cause, len(self._causes))
+
     @property
     def causes(self) -> list[str]:
-        """The causes of the events that were read."""
+        """The causes of the events that were read, and those to which numbers were given."""
         with self._lock:
             return [*self._causes]
 
@@ -297,6 +308,8 @@ def simulate(
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
     except InputError as error:
         raise Uncovered(str(error)) from None
+    if jobs.tiered and (reason := why_not_tiers(point)):
+        raise Uncovered(reason)
     parameters = parameters_of(point, machine.n_nodes, max_attempts, cores_per_node)
     set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
@@ -319,6 +332,9 @@ def simulate(
             table[name] = values
     if parameters.six_digits:
         table, profiles = with_periods_as_forwarded(table, profiles)
+    kinds = jobs.kinds
+    if point.recovery and "init" in point.recovery.stages:
+        kinds, profiles = with_restarts(jobs)
     lengths_us = np.minimum(profiles["delay"][table["profile"]], table["wall"])
     until_us = int((table["submit"] + lengths_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
@@ -329,6 +345,14 @@ def simulate(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formulas, compiled,
     )  # fmt: skip
+    k = len(room.state.attempts)
+    if jobs.tiered:
+        of_profiles = map(kinds.__getitem__, jobs.kind_of)
+        tiers = tiers_for(of_profiles, events.number_of, machine, cores_per_node, k, compiled)
+        room = room._replace(state=room.state._replace(tiers=tiers))
+    if point.recovery:
+        hangs = hangs_for(point.recovery, events.number_of, k, compiled)
+        room = room._replace(state=room.state._replace(hangs=hangs))
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -363,7 +387,7 @@ def simulate(
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, table, events, machine, limits, windows)
+    source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery)
     return outcome_of(source, events, room, plans, on_progress)
 
 
@@ -478,26 +502,44 @@ def with_periods_as_forwarded(table: Any, profiles: Any) -> tuple[Any, Any]:
     return table, profiles
 
 
+def with_restarts(jobs: Submissions) -> tuple[list[Checkpointing | None], Any]:
+    """Return the checkpoints, and the table of profiles, if each restart of a job has a cost."""
+    profiles = jobs.table_of_profiles.copy()
+    without = profiles["checkpoints"] == 0
+    for name, value in zip(PATTERN, pattern_of(NEVER), strict=True):
+        profiles[name][without] = value
+    return [each or NEVER for each in jobs.kinds], profiles
+
+
 def extended(parameters: tables.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
-    timed = parameters.timing != codes.NOW
+    timed = parameters.timing != codes.NOW or parameters.staged
     return True if timed or parameters.six_digits or parameters.replacing else None
 
 
-def smallest_arguments(point: Point) -> tuple[Any, ...]:
-    """Return arguments of the loop for a run without jobs, which have the types of all runs."""
+def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
+    """Return arguments of the loop for a run without jobs, which have the types of all runs.
+
+    ``tiered`` is whether jobs have checkpoints in several tiers.
+    """
     parameters = parameters_of(point, 1, 1)
-    jobs = zeros(tables.Job, 0)
+    jobs, events = zeros(tables.Job, 0), Events([])
     profiles = zeros(tables.Profile, 0)
     machine, links = whole_machine(1), tables.no_links()
     room = rooms.room_for(
         jobs, profiles, parameters, 0, machine, links, tables.no_limits(), tables.no_tree(),
         arrays_of([], 1), True,
     )  # fmt: skip
+    if tiered:
+        tiers = tiers_for([], events.number_of, machine, 1, 0, compiled=True)
+        room = room._replace(state=room.state._replace(tiers=tiers))
+    if point.recovery:
+        hangs = hangs_for(point.recovery, events.number_of, 0, compiled=True)
+        room = room._replace(state=room.state._replace(hangs=hangs))
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
     windows = SiteWindows(smallest, machine)
     return (
-        *Events([]).columns(0, 1)[0],
+        *events.columns(0, 1)[0],
         room,
         rooms.table_for(parameters),
         windows.table(room),
@@ -543,6 +585,8 @@ class Submissions:
         Positions in ``profile_names`` and in ``traits``.
     kinds, kind_of : list of Checkpointing or None, int64 array
         The distinct checkpoints, and the position of those of each profile.
+    tiered : bool
+        Whether any profile has checkpoints in several tiers.
     table, table_of_profiles : arrays of Job and Profile
     links : Links
         Dependencies and arrays.
@@ -557,7 +601,10 @@ class Submissions:
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
-        patterns = np.array([self.pattern(c) for c in self.kinds], dtype=np.int64)
+        self.tiered = any(c is not None and c.light is not None for c in self.kinds)
+        if any(c and c.never for c in self.kinds):
+            raise Uncovered("checkpoints of another kind")
+        patterns = np.array([*map(pattern_of, self.kinds)], dtype=np.int64)
         self.table_of_profiles = zeros(tables.Profile, len(profiles))
         self.table_of_profiles["delay"] = delays_us_of(profiles)
         fails = np.array([bool(profile.get("ret", 0)) for profile in profiles], dtype=np.bool_)
@@ -600,18 +647,16 @@ class Submissions:
         """Return the complete id of a job."""
         return f"w0!{self.ids[int(self.order[j])]}"
 
-    @staticmethod
-    def pattern(c: Checkpointing | None) -> tuple[int, ...]:
-        """Return the columns of a profile that its checkpoints determine."""
-        if c is None:
-            return (0, 0, 0, 0, 0, 0)
-        pattern = c.pattern
-        if c.never or c.image_us or pattern.recovery != pattern.restart:
-            raise Uncovered("checkpoints of another kind")
-        return (
-            1, pattern.period, pattern.cost, pattern.restart, pattern.first_period,
-            pattern.first_recovery,
-        )  # fmt: skip
+
+def pattern_of(c: Checkpointing | None) -> tuple[int, ...]:
+    """Return the columns of a profile that its checkpoints determine."""
+    if c is None:
+        return (0, 0, 0, 0, 0, 0)
+    pattern = c.pattern
+    return (
+        codes.NEVER if c is NEVER else codes.WRITTEN, pattern.period, pattern.cost,
+        pattern.restart, pattern.first_period, pattern.first_recovery,
+    )  # fmt: skip
 
 
 def parameters_of(
@@ -653,6 +698,7 @@ def parameters_of(
     parameters.sort_period = to_us(parse_duration(point.common.order_period))
     parameters.max_attempts, parameters.n_nodes = max_attempts, n_nodes
     parameters.limited = bool(point.limits)
+    parameters.staged = point.recovery is not None
     parameters.retries = point.common.silent_errors == "retry"
     parameters.scanned = deep_queue.SCANNED
     parameters.uses_usage = point.accounts_usage
@@ -674,7 +720,19 @@ def parameters_of(
             parameters.replacing, parameters.hit_first = True, part.hit_first
             parameters.takes_own, parameters.takes_idle = "local" in steps, "idle" in steps
             parameters.n_spares = part.n_spares
-            parameters.begins = parameters.has_news = part.n_spares > 0
+        elif isinstance(part, PreemptionOptions):
+            parameters.preempting = True
+            parameters.period, parameters.grace = to_us(part.period), to_us(part.grace)
+            parameters.scanned = codes.LONGEST_US  # the first entry of the queue is no gap
+        elif isinstance(part, ExclusionOptions):
+            parameters.excluding, parameters.hits = True, part.hits
+            parameters.within, parameters.excluded_for = (
+                to_us(part.within),
+                to_us(part.excluded_for),
+            )
+            parameters.most_excluded = int(part.most_excluded * n_nodes)
+    parameters.hears_all = parameters.n_spares > 0 or parameters.preempting
+    parameters.begins = parameters.has_news = parameters.hears_all
     parameters.release = RELEASES[dialect.release]
     parameters.tie, parameters.tie_by_text = TIES[dialect.tie], steals.TIES[dialect.tie].by_text
     parameters.hold_margin = round(dialect.hold_margin_s * 1e6)
@@ -703,10 +761,13 @@ class Known:
         machine: LoopMachine,
         limits: SiteLimits,
         windows: SiteWindows,
+        kinds: list[Checkpointing | None],
+        recovery: Recovery | None,
     ) -> None:
         self._jobs, self.machine, self.limits, self.windows = jobs, machine, limits, windows
         self.ids, self.order, self.table = jobs.ids, jobs.order, table
-        self.kinds, self.kind_of = jobs.kinds, jobs.kind_of[jobs.profiles]
+        self.kinds, self.kind_of = kinds, jobs.kind_of[jobs.profiles]
+        self.recovery = recovery or Recovery()
         self.causes = events.causes  # only after the run
 
     def job_id(self, j: int) -> str:
@@ -724,7 +785,7 @@ class Known:
         return profiles, values
 
     def states(self, rows: Rows) -> tuple[Ints, dict[Any, int]]:
-        return states_of(rows.cause)
+        return states_of(rows.ended_as)
 
     def failures(self, rows: Rows) -> tuple[Ints, Any]:
         return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0

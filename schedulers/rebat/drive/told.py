@@ -29,6 +29,7 @@ class Told:
         self.workloads: dict[Any, int] = {}
         names = [*map(workload_name, wire.submitted)]
         self.workload_of = np.array(coded(self.workloads, names), dtype=np.int64)
+        self.recovery = wire.recovery
         self.kinds, self.kind_of = wire.kinds, self.table["profile"]
         self.causes = [*wire.causes]
         self._blocks = [*wire.links.rows]

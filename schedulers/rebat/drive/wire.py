@@ -24,11 +24,13 @@ from rebat.core.attempts import (
 )
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.jobs import delay_us, duration_us
-from rebat.core.options import SessionOptions
+from rebat.core.options import Recovery, SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.checks import obstructed
+from rebat.drive.eligible import why_not_tiers
 from rebat.drive.growing import with_plans, with_rows, with_spaces
+from rebat.drive.hangs import hangs_for
 from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.labels import Labels
 from rebat.drive.machine import LoopNodes
@@ -39,18 +41,24 @@ from rebat.drive.plan_record import PlanRecorder
 from rebat.drive.plans import RuleRecorder
 from rebat.drive.simulate import (
     PATTERN,
-    Submissions,
     compares_ids,
     extended,
     parameters_of,
+    pattern_of,
     recorder_of,
     set_partitions,
     with_periods_as_forwarded,
 )
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
+from rebat.drive.tiers import add_profile, tiers_for
 from rebat.drive.told import Told
-from rebat.models.checkpoint import Checkpointing, checkpointing_of, derived_checkpointing
+from rebat.models.checkpoint import (
+    NEVER,
+    Checkpointing,
+    checkpointing_of,
+    derived_checkpointing,
+)
 from rebat.models.silent_errors import retried_profile
 from rebat.models.speedup import speedup_of
 from rebat.policies.placement.hazards import Hazards
@@ -66,6 +74,7 @@ from rebat.rules.instant import (
 )
 from rebat.rules.moves import drop_move, hold_targets
 from rebat.rules.room import instant_fits, plan_fits
+from rebat.rules.stops import failed_at
 from rebat.rules.waits import remove_row, second_pass
 from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
@@ -92,6 +101,7 @@ class Wire(Messages):
         uptime_us: Ints | None = None,
     ) -> None:
         self._point, self._record = point, recorder
+        self.recovery = point.recovery or Recovery()
         self._hazards, self._uptime_us = hazards, uptime_us
         super().__init__(options)
 
@@ -186,6 +196,10 @@ class Wire(Messages):
         )  # fmt: skip
         self.cells = self.windows.table(self.room)
         self.state.n.unfinished = 0
+        if self._point.recovery:
+            k = len(self.state.attempts)
+            hangs = hangs_for(self._point.recovery, self._number_of, k)
+            self.show(self.room._replace(state=self.state._replace(hangs=hangs)))
         if self._uptime_us is not None and n_nodes:
             rooms.set_uptimes(self.state, self._uptime_us)
 
@@ -196,7 +210,20 @@ class Wire(Messages):
         self.cells = self.windows.extend(self.cells, room)
 
     def _wakes(self) -> Iterable[int]:
-        return [int(at) for at in self.state.wakes[: self.state.n.n_wakes]]
+        state = self.state
+        at_us = [*state.wakes[: state.n.n_wakes]]
+        if state.rounds is not None:
+            at_us += [*state.rounds.wakes[: state.rounds.own[tables.N_WAKES], 0]]
+        if state.lemons is not None:
+            at_us += [*state.lemons.until[state.lemons.until > 0]]
+        return map(int, at_us)
+
+    def _on_no_more_jobs(self, event: e.Event) -> None:
+        super()._on_no_more_jobs(event)
+        self.state.n.all_submitted = 1
+
+    def _on_notice(self, event: e.Notified) -> None:
+        self.state.n.news = 1
 
     def _make_room(self, events: Sequence[e.Event]) -> None:
         """Let the tables grow, so that an instant fits."""
@@ -280,13 +307,16 @@ class Wire(Messages):
             return self.profile_rows[key]
         checkpoints, error = checkpointing_of(content), None
         speedup_of(content)
-        if checkpoints and (checkpoints.light or checkpoints.never):
+        is_light = checkpoints is not None and checkpoints.light is not None
+        if checkpoints and (checkpoints.never or (is_light and why_not_tiers(self._point))):
             problem = "its profile has checkpoints in several tiers, or none in its period"
             raise InputError(problem, expected="profiles that are known at the beginning")
         if content.get("type", "delay") != "delay":
             checkpoints = None  # only delays can be shortened; other jobs lose all work
         elif checkpoints is None:
             checkpoints = derived_checkpointing(size, self.n_nodes, young_daly)
+            if checkpoints is None and "init" in self.recovery.stages:
+                checkpoints = NEVER  # later attempts have a cost
         profile = zeros(tables.Profile, 1)
         profile["delay"] = 1
         try:
@@ -296,17 +326,30 @@ class Wire(Messages):
                 profile["delay"] = delay_us(content)
         except InputError as problem:
             error = problem
-        for field, value in zip(PATTERN, Submissions.pattern(checkpoints), strict=True):
+        for field, value in zip(PATTERN, pattern_of(checkpoints), strict=True):
             profile[field] = value
         if six:
             sizes = zeros(tables.Job, 1)
             sizes["size"] = size
             profile = with_periods_as_forwarded(sizes, profile)[1]
         row = len(self.state.profiles)
+        self._add_tiers(checkpoints)
         self.kinds.append(checkpoints)
         self.state.profiles.append(tables.Profile(*profile[0].item()))
         self.profile_rows[key] = row, error if self.parameters.predict == codes.ACTUAL else None
         return self.profile_rows[key]
+
+    def _add_tiers(self, checkpoints: Checkpointing | None) -> None:
+        """Add the light checkpoints of a profile. There are no tables until a profile has any."""
+        if self.state.tiers is None and checkpoints and checkpoints.light:
+            cores, k = self.options.cores_per_node, len(self.state.attempts)
+            tiers = tiers_for(self.kinds, self._number_of, self.machine, cores, k)
+            self.show(self.room._replace(state=self.state._replace(tiers=tiers)))
+        if self.state.tiers is not None:
+            add_profile(self.state.tiers, checkpoints, self._number_of)
+
+    def _number_of(self, cause: str) -> int:
+        return self.causes.setdefault(cause, len(self.causes))
 
     def _rank(self, j: int, job_id: str) -> None:
         """Label a job among the ids as text, and among the ids of resubmissions."""
@@ -323,22 +366,38 @@ class Wire(Messages):
         a, state = self.row_of.get(event.job_id, -1), self.state
         if a < 0 or state.attempts[a].start < 0 or state.attempts[a].end >= 0:
             raise InputError("completed, but was not started", f"job {event.job_id}")
-        i = self.kill_of(a)
+        i, cause = self.kill_of(a), CAUSES.get(event.state, codes.JOB_FAILED)
         self.states[a] = sys.intern(event.state)
-        if i >= 0 and event.state == "COMPLETED_KILLED":
+        hung = i >= 0 and cause != codes.WALLTIME and self._has_hung(a)
+        if i >= 0 and (hung or event.state == "COMPLETED_KILLED"):
             end_killed(state, i, event.at_us)
             if state.attempts[a].cause == codes.NODE_FAILURE:
-                job_id = self.submitted[state.attempts[a].job]
-                self._interrupted[job_id] = self._interrupted.get(job_id, 0) + 1
+                self._note_interruption(a)
         else:
-            end(state, a, event.at_us, CAUSES.get(event.state, codes.JOB_FAILED))
-            if a in self.hits:  # it was faster than its kill: work after the failure is lost
+            end(state, a, event.at_us, cause)
+            if state.attempts[a].cause == codes.NODE_FAILURE:  # it completed while it hung
+                self._note_interruption(a)
+                self.check_again(self.names[a], self.profile_of[a])
+            elif a in self.hits:  # it was faster than its kill: work after the failure is lost
                 row = state.attempts[a]
                 row.useful = max(0, self.hits[a][0] - row.start - row.recovery)
         hold_targets(state, self.now_us)
 
+    def _note_interruption(self, a: int) -> None:
+        job_id = self.submitted[self.state.attempts[a].job]
+        self._interrupted[job_id] = self._interrupted.get(job_id, 0) + 1
+
+    def _has_hung(self, a: int) -> bool:
+        """Return whether an attempt hung for some time after its failure."""
+        if self.state.hangs is None:
+            return False
+        row = self.state.hangs.attempts[a]
+        return bool(row[tables.SINCE] and row[tables.DUE] >= row[tables.SINCE])
+
     def _acknowledge(self, i: int, killed: bool) -> None:
-        if killed:
+        a = self.state.kills[i].attempt  # after a hang, a job that completed has failed
+        failed = self._has_hung(a) and self.state.attempts[a].cause == codes.NODE_FAILURE
+        if killed or failed:
             acknowledged(self.state, self.extended, i, self.now_us)
         else:
             drop_move(self.state, self.state.kills[i].attempt, self.now_us)
@@ -398,11 +457,19 @@ class Wire(Messages):
             self.check_again(self.names[row.attempt], self.profile_of[row.attempt])
 
     def _note_hits(self, first: int, last: int) -> None:
-        """Note the failures of the attempts that are killed, if the cause of any is known."""
+        """Note the failures of the attempts that are killed.
+
+        Without checkpoints in several tiers and stages of recovery, this is only done if the cause
+        of any is known.
+        """
         attempts = self.state.attempts
-        hit = [row.attempt for row in self.state.kills[first:last] if row.cause != codes.STOLEN]
-        if any(attempts[a].failure for a in hit):
-            self.hits |= {a: (self.now_us, attempts[a].failure) for a in hit}
+        hit = [
+            row.attempt for row in self.state.kills[first:last] if row.cause == codes.NODE_FAILURE
+        ]
+        now, hangs = self.now_us, self.state.hangs
+        always = self.state.tiers is not None or hangs is not None
+        if always or any(attempts[a].failure for a in hit):
+            self.hits |= {a: (failed_at(hangs, a, now), attempts[a].failure) for a in hit}
 
     def _refuse(self, victim: int, waiting: int) -> None:
         """Record that a victim cannot be stopped, and that another job cannot wait for it."""

@@ -36,6 +36,7 @@ from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.options import YoungDaly
 from rebat.core.table import Column, distinct
 from rebat.core.units import FOREVER_US, MAX_SECONDS, US_PER_S, to_s, to_us
+from rebat.models.interruptions import level_of, surviving_tier
 
 Rounding = Literal["ceil", "floor"]
 
@@ -609,17 +610,12 @@ class Failure(msgspec.Struct, frozen=True):
     ran_us : int
         How long the attempt had run.
     cause : str
-    n_nodes : int
-        Number of its nodes that failed.
-    first : int
-        Lowest number of a failed node.
-    last : int
-        Highest number of a failed node.
+    first, last : int
+        Lowest and highest number of those of its nodes that failed.
     """
 
     ran_us: int
     cause: str = ""
-    n_nodes: int = 1
     first: int = 0
     last: int = 0
 
@@ -648,6 +644,11 @@ class LightTier(msgspec.Struct, frozen=True):
         """Length of a part: the period plus the checkpoint at its end."""
         return self.period_us + self.cost_us
 
+    @property
+    def level(self) -> int:
+        """The failures that it survives, as a number of `rebat.models.interruptions`."""
+        return _LEVEL[self.survives]
+
 
 class LightCheckpoints(msgspec.Struct, frozen=True):
     """Light checkpoints of an execution.
@@ -667,35 +668,14 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
     software: tuple[str, ...] = ()
     group: int = 1
 
-    def surviving(self, failure: Failure) -> int | None:
-        """Return the lightest tier that survives a failure.
+    def surviving(self, failure: Failure) -> int:
+        """Return the number of the lightest tier that survives a failure.
 
-        Return None if no light tier survives it.
+        0 means regular checkpoints, 1 the heaviest light tier.
         """
-        needs = self._needs(failure)
-        able = (i for i, tier in enumerate(self.tiers) if _LEVEL[tier.survives] >= needs)
-        return next(able, None)
-
-    def _needs(self, failure: Failure) -> int:
-        """Return the lowest level in `_LEVEL` that survives a failure."""
-        if failure.cause in self.software:
-            return _LEVEL["process"]
-        if failure.n_nodes == 1:
-            return _LEVEL["node"]
-        same = failure.first // self.group == failure.last // self.group
-        return _LEVEL["group"] if same else len(_LEVEL)
-
-    def complete_us(self, worked_us: int, tier: int) -> int:
-        """Return the progress (us) in the last checkpoint of this tier or of a heavier tier.
-
-        ``worked_us`` is the progress in a period of the regular checkpoints.
-        """
-        done_us, rest_us = 0, worked_us
-        for level in reversed(self.tiers[tier:]):
-            count, rest_us = divmod(rest_us, level.part_us)
-            done_us += count * level.part_us
-            rest_us = min(rest_us, level.period_us)  # lighter checkpoints come first
-        return done_us
+        is_software = failure.cause in self.software
+        level = level_of(is_software, failure.first, failure.last, self.group)
+        return int(surviving_tier(self.tiers, level))
 
     def written_us(self, worked_us: int) -> int:
         """Return the time in ``worked_us`` that was spent to write light checkpoints."""

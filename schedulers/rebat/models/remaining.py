@@ -23,8 +23,19 @@ import msgspec
 from rebat.core.attempts import When
 from rebat.core.options import Semantics
 from rebat.core.units import to_s, to_us
-from rebat.models.checkpoint import NEVER, Checkpointing, CheckpointPattern, LightTier, Time
-from rebat.models.interruptions import NEXT, NOW, PROACTIVE, interrupted, written
+from rebat.models.checkpoint import NEVER, Checkpointing, CheckpointPattern, Time
+from rebat.models.interruptions import (
+    NEXT,
+    NOW,
+    PROACTIVE,
+    after_light,
+    at_risk_after,
+    contained_own,
+    interrupted,
+    position_of,
+    with_losses,
+    written,
+)
 
 
 class RemainingTimes(NamedTuple, Generic[Time]):
@@ -149,69 +160,10 @@ class Remaining(msgspec.Struct, frozen=True):
         return self.at_risk[0] if self.at_risk else 0
 
 
-class _Position(msgspec.Struct, frozen=True):
-    """The position of an attempt in the pattern of its checkpoints.
-
-    Attributes
-    ----------
-    c : Checkpointing
-    begin_us : int
-        Position in the period at which the attempt began its own work.
-    own_us : int
-        Progress of the attempt's own work, without an incomplete regular checkpoint.
-    at_risk : tuple of int
-        Work at risk when the attempt began, for each tier including the lightest.
-    """
-
-    c: Checkpointing
-    begin_us: int
-    own_us: int
-    at_risk: AtRisk
-
-    @property
-    def light(self) -> tuple[LightTier, ...]:
-        """The light tiers."""
-        return self.c.light.tiers if self.c.light else ()
-
-    def own_checkpoint_us(self, tier: int) -> int:
-        """Return the progress at the attempt's last checkpoint of a tier, or 0 if there is none.
-
-        ``tier`` is an index of ``at_risk``. Index 0 means regular checkpoints, which are only at
-        the end of a period.
-        """
-        if not tier or self.c.light is None:
-            return 0
-        light = self.c.light.complete_us(self.begin_us + self.own_us, len(self.light) - tier)
-        return max(0, light - self.begin_us)
-
-    def after(self, kept_us: int, lost_us: int = 0) -> AtRisk:
-        """Return the work at risk after a stop.
-
-        The attempt keeps ``kept_us`` of its own work, and loses ``lost_us`` of the older work at
-        risk.
-        """
-        return tuple(
-            kept_us - own_us
-            if (own_us := self.own_checkpoint_us(tier))
-            else max(0, before_us + kept_us - lost_us)
-            for tier, before_us in enumerate(self.at_risk[:-1] or self.at_risk)
-        )
-
-
-def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
-    """Return the position of an attempt that has loaded its checkpoint.
-
-    If there is a single light tier, its parts (`LightCheckpoints`) are counted from the start of
-    the attempt.
-    """
-    n_tiers = 1 + (len(c.light.tiers) if c.light else 0)
-    if run_us <= c.first_end_us:
-        own_us = min(run_us - c.first_recovery_us, c.first_period_us)
-        begin_us = c.period_us - c.first_period_us if n_tiers > 2 else 0
-        before = (*at_risk, *(0,) * n_tiers)[:n_tiers]
-        return _Position(c, begin_us, own_us, before)
-    own_us = min((run_us - c.first_end_us) % c.cycle_us, c.period_us)
-    return _Position(c, 0, own_us, (0,) * n_tiers)
+def _risks(at_risk: AtRisk, n_tiers: int) -> tuple[int, ...]:
+    """Return the work at risk with a value for each tier but the lightest."""
+    n_values = max(1, n_tiers)
+    return (*at_risk, *(0,) * n_values)[:n_values]
 
 
 def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remaining:
@@ -225,13 +177,19 @@ def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remai
     in_first = run_us - c.first_recovery_us
     if in_first <= 0:
         return Remaining(0, c.first_period_us, -in_first, at_risk=at_risk)
-    place = _position(c, run_us, at_risk)
-    if run_us <= c.first_end_us:
-        left_us = c.first_period_us - place.own_us
-        return Remaining(place.own_us, left_us, 0, at_risk=place.after(place.own_us))
-    position_us = (run_us - c.first_end_us) % c.cycle_us
-    kept_us = in_first - (position_us - place.own_us)
-    return Remaining(kept_us, c.period_us - place.own_us, 0, at_risk=place.after(place.own_us))
+    tiers = c.light.tiers if c.light else ()
+    own_us, begin_us, is_first = position_of(
+        len(tiers), c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us, run_us
+    )
+    kept_us, period_us = own_us, c.first_period_us
+    if not is_first:
+        kept_us = in_first - (run_us - c.first_end_us) % c.cycle_us + own_us
+        period_us = c.period_us
+    after = tuple(
+        at_risk_after(contained_own(tiers, tier, begin_us, own_us), us, own_us, 0)
+        for tier, us in enumerate(_risks(at_risk if is_first else (), len(tiers)))
+    )
+    return Remaining(kept_us, period_us - own_us, 0, at_risk=after)
 
 
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
@@ -264,8 +222,7 @@ def remaining_after(
     """Return what remains after a stop. A job without checkpoints restarts from the beginning.
 
     ``at_risk`` is the work that no checkpoint contained when the attempt started, measured at the
-    speed of the attempt. If the attempt keeps none of its own work, the work at risk is lost too.
-    The job repeats this work before its first checkpoint.
+    speed of the attempt. If the attempt keeps none of its own work, it is lost too.
     """
     if c is not None and c.perfect:
         return _all_but_recovery(c, run_us)
@@ -276,55 +233,23 @@ def remaining_after(
         return Remaining(-at_risk_us, 0, 0)
     if c.never:  # the job restarts from the beginning or from its last image
         return Remaining(-at_risk_us, NEVER.first_period_us, c.image_us)
-    remaining = Remaining(*INTERRUPTIONS[when](c.pattern, run_us, semantics))
-    if not at_risk_us or remaining.useful_us > 0:
-        return remaining
-    return msgspec.structs.replace(
-        remaining,
-        useful_us=-at_risk_us,
-        first_period_us=remaining.first_period_us + at_risk_us,
-    )
+    useful_us, first_us, *others_us = INTERRUPTIONS[when](c.pattern, run_us, semantics)
+    return Remaining(*with_losses(at_risk_us, useful_us, first_us), *others_us)
 
 
-def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: int) -> Remaining:
-    """Return what remains after a failure that some light checkpoints survive.
+def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, tier: int) -> Remaining:
+    """Return what remains after a failure that a light tier, and no lighter one, survives.
 
-    ``light`` is the lightest tier that survives the failure. The job continues from its last
-    checkpoint of this tier or of a heavier tier. The work since the last checkpoint of each heavier
-    tier stays at risk until the next checkpoint of this tier.
+    See `rebat.models.interruptions.after_light`.
     """
     assert c.light is not None
-    n_light = len(c.light.tiers)
-    tier = n_light - light
-    if run_us <= c.first_recovery_us:
-        loaded = _loaded(at_risk)
-        if tier >= loaded:  # the job loads the same checkpoint again
-            recovery_us = c.light.tiers[n_light - loaded].recovery_us if loaded else c.recovery_us
-            return Remaining(0, c.first_period_us, recovery_us, at_risk=at_risk, tier=loaded)
-        place = _Position(c, 0, 0, (*at_risk, 0))
-        left = Remaining(0, c.first_period_us, 0)
-    else:
-        place, left = _position(c, run_us, at_risk), resized(c, run_us, at_risk)
-    kept_us = place.own_checkpoint_us(tier)
-    lost_us = 0 if kept_us else place.at_risk[tier]
-    undone_us = place.own_us - kept_us + lost_us
-    useful_us = left.useful_us - undone_us
-    after = place.after(kept_us, lost_us)
-    return Remaining(
-        useful_us,
-        left.first_period_us + undone_us,
-        c.light.tiers[light].recovery_us,
-        at_risk=tuple(us if number < tier else 0 for number, us in enumerate(after)),
-        tier=tier,
-    )
-
-
-def _loaded(at_risk: AtRisk) -> int:
-    """Return the tier of the checkpoint that an attempt loaded at its start.
-
-    ``at_risk`` is the work at risk at that time.
-    """
-    return sum(us > 0 for us in at_risk)
+    n_tiers = len(c.light.tiers)
+    after = [0] * n_tiers
+    useful_us, first_us, recovery_us, loaded = after_light(
+        c.light.tiers, tier, c.period_us, c.cost_us, c.recovery_us, c.first_period_us,
+        c.first_recovery_us, run_us, _risks(at_risk, n_tiers), after,
+    )  # fmt: skip
+    return Remaining(useful_us, first_us, recovery_us, at_risk=tuple(after), tier=loaded)
 
 
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:

@@ -11,7 +11,7 @@ import numpy as np
 from rebat.kernels import formula as kernel
 from rebat.kernels.barred import BARRED
 from rebat.kernels.formula import evaluate
-from rebat.kernels.jit import rule
+from rebat.kernels.jit import inlined_rule, rule
 from rebat.models.formula import COLUMNS, Formula
 from rebat.rules.queue import is_before, key_of, order_of, planned, rank_of
 from rebat.rules.usage import set_usage
@@ -80,6 +80,13 @@ def precedes(state: Any, a: int, value_a: float, b: int, value_b: float) -> bool
         return rank_of(state, a) < rank_of(state, b)
     if attempts[a].priority != attempts[b].priority:
         return attempts[a].priority > attempts[b].priority
+    return precedes_alike(state, a, value_a, b, value_b)
+
+
+@inlined_rule
+def precedes_alike(state: Any, a: int, value_a: float, b: int, value_b: float) -> bool:
+    """Return the same for attempts of equal priority."""
+    attempts = state.attempts
     if value_a != value_b:
         return value_a > value_b
     if state.n.fifo:

@@ -27,6 +27,7 @@ flags of the partitions, the number of refused steals), and which kills are not 
     stopped   moves          end_killed, then acknowledged: note_acknowledged
     moves     running        complete_moves (or queued again)
     running   queued again   end, then settle: retry (after an error)
+    running   hangs          settle (`rebat.rules.hangs`)
     waits     queued again   end_wait
     ========  =============  ==========================================
 """
@@ -37,20 +38,25 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.exclude import exclude, note_failed, return_lemons, returns
+from rebat.rules.hangs import begin_hangs, begin_hung_waits, end_hang, has_failed, work_of
 from rebat.rules.links import is_blocked, release
 from rebat.rules.moves import complete_moves, note_acknowledged
 from rebat.rules.nodes import change_use
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
+from rebat.rules.preempt import is_round, preempt, request_round, take_due_rounds
 from rebat.rules.replacement import keep_spares, reject_large, replace
 from rebat.rules.room import plan_fits
 from rebat.rules.stops import accepts, lost_nodes, remaining, victim_of
+from rebat.rules.tiers import note_failure, note_tier
 from rebat.rules.usage import account
 from rebat.rules.waits import (
     begin_wait,
     call_off_hit,
     carry_out_due,
     emit,
+    end_due_waits,
     give_up_steals,
     kill,
     leave,
@@ -183,6 +189,8 @@ def end_reaction(state: Any, extended: Any, n_hit: int, n_before: int, now: int)
         emit(state, codes.KILLS, n_before, n_first)
     if extended is not None and n.n_stops:
         carry_out_due(state, now)
+    if extended is not None and n.staged:
+        end_due_waits(state, now)
     if n.n_kills > n_first:
         # No plan until the victims are stopped: other jobs would start on their nodes.
         n.may_plan = 0
@@ -225,6 +233,7 @@ def submit(state: Any, j: int, at: int) -> int:
     if not is_blocked(state, j, a):
         state.lists[n.n_entered].entered = a
         n.n_entered += 1
+        n.news = 1
     return int(a)
 
 
@@ -232,6 +241,10 @@ def submit(state: Any, j: int, at: int) -> int:
 def end(state: Any, a: int, at: int, cause: int) -> None:
     """End a running attempt that was not killed, and its job if an error is not retried."""
     n, attempts = state.n, state.attempts
+    useful = work_of(state.hangs, state, a, at)
+    if end_hang(state.hangs, state, a, at, cause, useful):
+        return
+    n.news = 1
     if cause == codes.JOB_FAILED and n.retries:
         leave(state, a, at, codes.SILENT_ERROR, 0)
         job = state.jobs[attempts[a].job]
@@ -243,7 +256,7 @@ def end(state: Any, a: int, at: int, cause: int) -> None:
         state.lists[k].retried = a
         n.n_retried += 1
         return
-    leave(state, a, at, cause, max(0, at - attempts[a].start - attempts[a].recovery))
+    leave(state, a, at, cause, max(0, useful))
     state.n.unfinished -= 1
     if state.n.predict == codes.OF_RECENT:
         note_run(state, a, at)
@@ -255,7 +268,7 @@ def end_killed(state: Any, i: int, at: int) -> None:
     """End the attempt of a row of kills. Its job waits for the acknowledgement."""
     row = state.kills[i]
     useful = remaining(state, row.attempt, row.decided, row.timing)[0]
-    leave(state, row.attempt, at, row.cause, max(0, useful))
+    leave(state, row.attempt, at, row.cause, useful)
     if row.cause == codes.NODE_FAILURE:
         state.jobs[state.attempts[row.attempt].job].interruptions += 1
 
@@ -264,6 +277,7 @@ def end_killed(state: Any, i: int, at: int) -> None:
 def acknowledged(state: Any, extended: Any, i: int, now: int) -> None:
     """Queue the remaining work of a killed attempt, begin its wait, or let it move."""
     row = state.kills[i]
+    state.n.answered = 1
     if row.then > 0:
         requeue(state, extended, row.attempt, row.decided, row.timing, row.then, now)
     elif extended is not None and row.then == codes.MOVES:
@@ -282,6 +296,7 @@ def change_nodes(
     """Let nodes (ascending) fail or come up. Note the attempts that failures hit."""
     n, attempts, owner = state.n, state.attempts, state.owner
     hit, n_held, first_hit = state.hits, 0, n.n_hit
+    n.news = 1
     for i in range(len(changed)):
         node = changed[i]
         if state.failed[node] != up:
@@ -311,6 +326,8 @@ def change_nodes(
         n.n_hit += 1
     if not up:
         n.n_failed_now = 1
+        note_failed(state.lemons, changed)
+        note_failure(state.tiers, state, changed, first_hit, cause)
     if extended is not None and n_held:
         note_held_nodes(state, n_held, now)
         if not up:
@@ -330,8 +347,8 @@ def is_killed(state: Any, a: int) -> bool:
 
 @rule
 def is_due(state: Any, now: int) -> bool:
-    """Return whether a scheduled stop, the end of a wait, or a plan for a window is due."""
-    if is_woken(state, now):
+    """Return whether a scheduled stop, the end of a wait, or another wake is due."""
+    if is_woken(state, now) or is_round(state.rounds, now) or returns(state.lemons, now):
         return True
     for s in range(state.n.n_stops):
         if state.stops[s].at <= now:
@@ -346,7 +363,7 @@ def is_due(state: Any, now: int) -> bool:
 def is_changed(state: Any) -> bool:
     """Return whether anything that a plan depends on has changed since the last plan."""
     n = state.n
-    if n.n_entered or n.n_left or n.n_new_holds or n.woken:
+    if n.n_entered or n.n_left or n.n_new_holds or n.n_refused or n.woken:
         return True
     for p in range(len(state.parts)):
         if state.parts[p].failures or state.parts[p].repairs:
@@ -361,18 +378,24 @@ def settle(state: Any, extended: Any, now: int) -> int:
     for i in range(n.n_retried):
         retry(state, state.lists[i].retried, now)
     n.n_retried = 0
+    begin_hung_waits(state.hangs, state, now)
     if extended is not None and n.n_moves and n.n_kills == 0:
         complete_moves(state, now)
     release(state, now)
     take_due_wakes(state, now)
+    n.n_woken = returns(state.lemons, now)
+    take_due_rounds(state.rounds, state, now)
+    if n.n_woken:
+        n.woken = 1
     for i in range(n.n_hit):
         a = hit[i].attempt
-        if attempts[a].end < 0 and not is_killed(state, a):
+        if attempts[a].end < 0 and not (is_killed(state, a) or has_failed(state.hangs, a)):
             hit[n_hit].attempt = a
+            note_tier(state.tiers, a, hit[i].tier)
             n_hit += 1
-    n.n_hit = 0
-    has_news, n.has_news = n.has_news and n.n_spares, 0
-    if not (is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
+    n.n_hit, n_hit = 0, begin_hangs(state.hangs, state, n_hit, now)
+    has_news, n.has_news = n.has_news and n.hears_all, 0
+    if not (n_hit or is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
         return -1
     if n.n_kills == 0:
         n.may_plan = n.two_passes
@@ -410,16 +433,33 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
     if extended is not None and n.n_spares:  # after the free nodes at the failure were recorded
         keep_spares(state, room, now)
         reject_large(state)
-    if n_hit or n.n_stops or n.n_waits:
+    return_lemons(state.lemons, state, room, now)
+    exclude(state.lemons, state, room, now)
+    wake_at = preempt(state.rounds, state, room, n_hit, now)
+    if n_hit or n.n_stops or n.n_waits or n.n_kills > n_before:
         if extended is not None and n.replacing:
             replace(state, room, n_hit, now)
-        if failures and n.stealing:
-            if extended is not None:
+        if extended is not None and failures:
+            if n.stealing:
                 give_up_steals(state, now)
-            if n_hit:
-                steal(state, extended, n_hit, now)
+            n.n_held_hit = 0  # without steals, nobody asks which waiting jobs lost held nodes
+        if n_hit and n.stealing:
+            steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)
+    request_round(state.rounds, state, wake_at, now)
     return True
+
+
+@rule
+def preempt_again(rounds: Any, state: Any, room: Any, now: int) -> None:
+    """Preempt jobs, if a round is due, for jobs that a plan released."""
+    if rounds is not None:
+        n, n_before = state.n, state.n.n_kills
+        wake_at = preempt(rounds, state, room, 0, now)
+        if n.n_kills > n_before:
+            n.n_first_kills = n.n_kills
+            emit(state, codes.KILLS, n_before, n.n_kills)
+        request_round(rounds, state, wake_at, now)
 
 
 @inlined_rule
@@ -442,6 +482,7 @@ def go_on(
             if extended is not None and n.n_spares:
                 keep_spares(state, room, now)
                 reject_large(state)
+            preempt_again(state.rounds, state, room, now)
             continue
         return codes.DONE
 

@@ -155,6 +155,7 @@ def enter(state: Any, a: int, now: int) -> None:
     lists[at].entered, attempts[a].queued = a, now
     n.n_entered += 1
     n.n_blocked -= 1
+    n.news = 1
 
 
 @inlined_rule

@@ -35,6 +35,22 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
 
 
 @rule
+def change_drains(state: Any, room: Any, at: int, k: int, up: bool, now: int) -> int:
+    """Drain nodes (not ``up``), or return them. Their ``k`` intervals begin at ``at``.
+
+    Return their number.
+    """
+    row, count = state.drains[state.n.n_drains], 0
+    row.at, row.up, row.nodes_at, row.n_nodes_at = now, up, at, k
+    state.n.n_drains += 1
+    for i in range(at, at + k):
+        for node in range(state.nodes[i, 0], state.nodes[i, 1] + 1):
+            drain(state, room, node, not up, up)
+            count += 1
+    return count
+
+
+@rule
 def drain(state: Any, room: Any, node: int, drained: bool, up: bool) -> None:
     """Add (not ``up``) or remove a reason for the drain of a node, which is then drained or not."""
     state.drained[node] = drained

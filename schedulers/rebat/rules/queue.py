@@ -104,11 +104,18 @@ def text_first(attempts: Any, jobs: Any, a: int, b: int) -> bool:
 @inlined_rule
 def is_before(state: Any, b: int, a: int, key: Any, order: int) -> bool:
     """Return whether attempt ``b`` is before ``a``, which has this key and this queue order."""
-    attempts, jobs = state.attempts, state.jobs
+    attempts = state.attempts
     if state.n.ranked and rank_of(state, b) != rank_of(state, a):
         return rank_of(state, b) < rank_of(state, a)
     if attempts[b].priority != attempts[a].priority:
         return bool(attempts[b].priority > attempts[a].priority)
+    return is_before_alike(state, b, a, key, order)
+
+
+@inlined_rule
+def is_before_alike(state: Any, b: int, a: int, key: Any, order: int) -> bool:
+    """Return the same for attempts of equal priority, in one partition or of equal rank."""
+    attempts, jobs = state.attempts, state.jobs
     other_key = key_of(state, b, order)
     if other_key != key:
         return bool(other_key < key)

@@ -18,7 +18,7 @@ from typing import Any
 from rebat.kernels import pool
 from rebat.kernels.jit import rule
 from rebat.rules.moves import begin_move
-from rebat.rules.nodes import drain
+from rebat.rules.nodes import change_drains
 from rebat.rules.plan import most_of
 from rebat.rules.stops import lost_nodes
 from rebat.rules.waits import emit, kill, reject
@@ -30,15 +30,10 @@ from rebat.state import codes
 @rule
 def change_spares(state: Any, room: Any, at: int, k: int, up: bool, now: int) -> None:
     """Add nodes to the pool (not ``up``) or remove them. Their ``k`` intervals begin at ``at``."""
-    n, row = state.n, state.drains[state.n.n_drains]
-    row.at, row.up, row.nodes_at, row.n_nodes_at = now, up, at, k
-    n.n_drains += 1
+    n, count = state.n, change_drains(state, room, at, k, up, now)
+    n.n_pool += -count if up else count
     if not up:
         n.lowest_spare = min(n.lowest_spare, state.nodes[at, 0])
-    for i in range(at, at + k):
-        for node in range(state.nodes[i, 0], state.nodes[i, 1] + 1):
-            drain(state, room, node, not up, up)
-            n.n_pool += -1 if up else 1
 
 
 @rule

@@ -11,6 +11,15 @@ from typing import Any
 from rebat.kernels import blocks
 from rebat.kernels.jit import rule
 from rebat.state import codes
+from rebat.state.tables import N_STOPPED
+
+
+@rule
+def n_stopped(rounds: Any) -> int:
+    """Return the length of the list of stopped jobs, which has space for each attempt too."""
+    if rounds is not None:
+        return int(rounds.own[N_STOPPED])
+    return 0
 
 
 @rule
@@ -29,13 +38,16 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
     n, n_alive = state.n, arriving + state.n.n_entered + state.n.n_blocked
     for p in range(len(state.parts)):
         n_alive += state.parts[p].n_queued
-    hits = n.n_hit + min(n.n_running, n_changed)
+    hits = n.n_hit + min(n.n_running, n_changed) + (n.n_stops if n.staged else 0)  # hangs end
     kills = n.n_kills + min(n.n_running, 2 * hits + n.n_stops)
+    if n.preempting:  # a round can stop any attempts, also those that this instant starts
+        kills += n.n_running + n_alive
     again = (4 if n.replacing else 2) * (kills + n.n_waits + n.n_moves) + n.n_moves * n_lines
     changed_holds = 2 * (n.n_waits + n.n_targets) * n_lines
     if n.retries:
         again += n.n_running + n.n_retried
     attempts = n.n_attempts + arriving + again + 1
+    attempts = max(attempts, n_stopped(state.rounds) + n.n_running + 1)
     lists = max(
         attempts,
         n_alive + again,
@@ -55,6 +67,9 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n_drains = 2 * n_spares + 8
         intervals += 8 * (n.n_nodes + n_spares)
         intervals += 2 * n_lines * n.n_nodes if n.n_targets else 0
+    if n.excluding:
+        n_drains = n_lines + n.most_excluded + 3
+        intervals += n_changed + 2 * n.n_nodes
     return (
         attempts,
         lists + 1,
@@ -66,7 +81,7 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n.n_moves + kills + 1,
         n.n_targets + again + 1,
         n.n_drains + n_drains + 1,
-        n.n_calls + again + 1,
+        n.n_calls + again + 4,
         3 * (n_alive + again + hits) + 8,
         intervals,
     )

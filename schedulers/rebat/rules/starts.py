@@ -42,4 +42,5 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
     attempts[a].place = n.n_running
     state.lists[n.n_running].running = a
     n.n_running += 1
+    n.news = 1
     emit(state, codes.START, a, 0)

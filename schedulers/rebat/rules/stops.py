@@ -11,11 +11,13 @@ import numpy as np
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
-from rebat.models.interruptions import interrupted, written
+from rebat.models.interruptions import interrupted, with_losses, written
 from rebat.models.remaining import RJMS_DELAY_S
 from rebat.rules.queue import text_first
 from rebat.rules.steals import Candidate, Steal, is_accepted, tie_key, victim_key
+from rebat.rules.tiers import at_risk_of, continued, tier_of
 from rebat.state import codes
+from rebat.state.tables import INIT, SINCE
 
 MOMENT_US, MOMENT_S = 100_000, 0.1
 """Time after which the authors' program stops a victim that still recovers (timing T2)."""
@@ -34,24 +36,52 @@ def pattern(state: Any, a: int) -> Any:
     return profiles[p].period, profiles[p].cost, profiles[p].restart
 
 
+@inlined_rule
+def failed_at(hangs: Any, a: int, now: int) -> int:
+    """Return the time of an attempt's failure. Work after it does not count. Default: now."""
+    if hangs is not None and hangs.attempts[a, SINCE] > 0:
+        return int(hangs.attempts[a, SINCE]) - 1
+    return now
+
+
+@inlined_rule
+def with_init(hangs: Any, state: Any, a: int, recovery: int) -> int:
+    """Return a recovery plus the time to initialise the next attempt of a failed job."""
+    if hangs is not None and hangs.attempts[a, INIT] > 0:
+        profile = state.profiles[state.jobs[state.attempts[a].job].profile]
+        is_written = profile.checkpoints == codes.WRITTEN
+        load = 0 if is_written and profile.period + profile.cost <= 1 else recovery
+        return int(hangs.attempts[a, INIT]) + load
+    return recovery
+
+
 @rule
 def remaining(state: Any, a: int, now: int, timing: int) -> Any:
     """Return what remains of an attempt after a stop (`rebat.models.checkpoint`).
 
-    The values are those of `interrupted`.
+    The values are those of `interrupted`. The progress is negative if work of earlier attempts is
+    lost.
     """
-    parameters, attempts = state.n, state.attempts
-    ran, first, recovery = now - attempts[a].start, attempts[a].first, attempts[a].recovery
-    if not state.profiles[state.jobs[attempts[a].job].profile].checkpoints:
-        return 0, first, recovery, 0
+    parameters, attempts, p = state.n, state.attempts, state.jobs[state.attempts[a].job].profile
+    at, first, recovery = failed_at(state.hangs, a, now), attempts[a].first, attempts[a].recovery
+    ran, tier = at - attempts[a].start, tier_of(state.tiers, a)
+    if state.profiles[p].checkpoints != codes.WRITTEN:
+        return 0, first, 0, 0
     period, cost, restart = pattern(state, a)
+    if tier > 0:
+        useful, first, recovery = continued(
+            state.tiers, p, a, period, cost, restart, first, recovery, ran
+        )
+        return useful, first, recovery, 0
     if period + cost <= 1:  # perfect checkpoints
         paid = min(ran, recovery)
         return ran - paid, first, recovery - paid, 0
-    return interrupted(
+    useful, first, recovery, wait = interrupted(
         period, cost, restart, restart, first, recovery, ran, timing, parameters.authors != 0,
         MOMENT_US,
     )  # fmt: skip
+    useful, first = with_losses(at_risk_of(state.tiers, a), useful, first)
+    return useful, first, recovery, wait
 
 
 @inlined_rule

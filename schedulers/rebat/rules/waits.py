@@ -14,9 +14,11 @@ from rebat.rules.stops import (
     pattern,
     planned_end,
     remaining,
+    with_init,
     write_resubmission,
     written_us,
 )
+from rebat.rules.tiers import pass_on
 from rebat.state import codes
 
 # ---- decisions
@@ -153,10 +155,15 @@ def resume(state: Any, extended: Any, a: int, b: int, decided: int, timing: int)
         rounded = kind != 0 and period + cost > 1
     if not rounded:
         useful, first, recovery, _ = remaining(state, a, decided, timing)
+        recovery = with_init(state.hangs, state, a, recovery)
         less, wall = less_by(attempts, a, useful, recovery), attempts[a].wall
         attempts[b].wall = wall if wall >= FOREVER_US else max(1, wall - less)
         attempts[b].delay = max(1, attempts[a].delay - less)
         attempts[b].first, attempts[b].recovery = first, recovery
+        if not state.profiles[state.jobs[j].profile].checkpoints:
+            # not a delay: Batsim runs the same profile again, without the initialisation
+            attempts[b].delay, attempts[b].recovery = max(1, attempts[a].delay), 0
+        pass_on(state.tiers, b)
     elif extended is not None:
         ran = decided / 1_000_000 - attempts[a].start / 1_000_000
         write_resubmission(state, a, b, ran, timing)
@@ -431,7 +438,9 @@ def give_up_steals(state: Any, now: int) -> None:
     for k in range(n.n_held_hit):
         for i in range(n.n_waits):
             a, victim = waits[i].attempt, waits[i].victim
-            if attempts[a].job != state.lists[k].held_hit or attempts[victim].end >= 0:
+            if attempts[a].job != state.lists[k].held_hit:
+                continue
+            if victim < 0 or attempts[victim].end >= 0:
                 continue
             n_held = waits[i].n_held
             n_lost = jobs[attempts[a].job].size - n_held

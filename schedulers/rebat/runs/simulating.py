@@ -13,7 +13,7 @@ import msgspec
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Workload
-from rebat.drive.choose import compile_for, covers, threads_pay
+from rebat.drive.choose import compile_for, covers, is_tiered, threads_pay
 from rebat.drive.shared import Shared
 from rebat.models.failures.laws import reads_files
 from rebat.policies.own_policy import OwnPolicy
@@ -137,15 +137,15 @@ def in_threads(units: Iterable[Unit], workers: int) -> set[str]:
             usual = msgspec.structs.replace(preparation(scenario), silent_errors=None)
             case = _text_of(spec.source), usual, spec.policy, spec.folder, spec.kind
             cases.setdefault(case, []).append(unit)
-    covered, n_jobs = list[tuple[Point, list[Unit]]](), 0
+    covered, n_jobs = list[tuple[Point, bool, list[Unit]]](), 0
     for (source, usual, *_), alike in cases.items():
         with suppress(RebatError):  # the run reports the error
             workload, chosen = _prepared(source, _content(alike[0]), usual), _scheduler(alike[0])
             if isinstance(chosen, Preset) and covers(workload, chosen):
-                covered.append((chosen.point, alike))
+                covered.append((chosen.point, is_tiered(workload), alike))
                 n_jobs += len(workload.jobs) * len(alike)
-    covered = [(point, alike) for point, alike in covered if compile_for(point, n_jobs)]
-    keys = {unit.key for _, alike in covered for unit in alike}
+    compiled = [alike for point, tiered, alike in covered if compile_for(point, n_jobs, tiered)]
+    keys = {unit.key for alike in compiled for unit in alike}
     return keys if threads_pay(len(keys), n_jobs, workers) else set()
 
 

@@ -48,6 +48,9 @@ WITH_BACKFILL, WITHOUT_BACKFILL = 1, 2
 LOWEST, BEST_CORES, FIRST_CORES, ASKED = range(4)
 """Choosers of nodes under fifo: the lowest, cores on few nodes, or a Python function."""
 
+WRITTEN, NEVER = 1, 2
+"""Checkpoints: the job writes them, or it writes none but can restart at a cost. 0: none."""
+
 OF_JOB, OF_ATTEMPT = range(2)
 """Releases: that of the job, or that of the attempt."""
 
@@ -58,7 +61,10 @@ COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DE
 LIMIT, NO_WINDOW, SILENT_ERROR = 8, 9, 10
 """Causes of the end of an attempt. The cause of an attempt that has not ended is 0 too."""
 MOVED, PREEMPTED, HORIZON, MOLDED = range(11, 15)
-"""Other causes. Only Python policies, stages of recovery and operations have them."""
+"""Other causes. Only Python policies, operations and `rebat.rules.preempt` have them."""
+
+AGAIN = NODE_FAILURE, STOLEN, PREEMPTED
+"""Causes of the ends of attempts whose jobs continue."""
 
 STARTED, NOT_OK, OK = range(1, 4)
 """Progress of a job: it has started, or it has ended. 0: it has not started."""
@@ -76,6 +82,13 @@ cannot continue, and a session repeats the run, which states the error."""
 
 START, REGISTER, REJECT, KILLS, CALL, REFUSE, STAY = range(7)
 """Decisions (`tables.Decision`)."""
+
+UNKNOWN_LAG_US = 1_000
+"""Minimum time (us) between the request of a call and the call, before the first kill.
+
+The first kill shows the delay of replies. On a platform without network latency, replies have no
+delay, so calls are exact from then on.
+"""
 
 ALL = -1
 APPEND, COMPRESS, REBUILD = 1, 2, 3

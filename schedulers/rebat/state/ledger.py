@@ -172,6 +172,70 @@ class Progress(NamedTuple):
     us: int
 
 
+class Losses(msgspec.Struct):
+    """The progress of interrupted attempts that was lost later."""
+
+    progress: dict[str, list[Progress]] = {}
+    """For each job, the useful progress of its interrupted attempts."""
+    at_risk: dict[str, list[list[Progress]]] = {}
+    """For each job and storage tier, the progress that no checkpoint of the tier contains yet.
+
+    See `Remaining.at_risk`.
+    """
+    lost: dict[int, tuple[int, Cause]] = {}
+    """Progress in microseconds, and why it was lost, by position of the attempt in the ledger."""
+
+    def interrupt(
+        self, place: int, job_id: str, cause: Cause, useful_us: int, remaining: Remaining
+    ) -> list[int]:
+        """Note the interruption of an attempt. Return the attempts that lost progress."""
+        changed: list[int] = []
+        if remaining.useful_us < 0:
+            changed = self._lose_at_risk(job_id, remaining.tier, cause)
+        if useful_us:
+            self.progress.setdefault(job_id, []).append(Progress(place, useful_us, useful_us))
+        self._note_at_risk(place, job_id, useful_us, remaining)
+        return changed
+
+    def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> list[int]:
+        """Mark progress as lost if no checkpoint of a storage tier contains it."""
+        tiers, changed = self.at_risk.get(job_id, []), list[int]()
+        if tier < len(tiers):
+            changed = self._lose(tiers[tier], to)
+            lost = {part.place: part.us for part in tiers[tier]}
+            tiers[:] = [
+                [part._replace(us=part.us - lost.get(part.place, 0)) for part in parts]
+                for parts in tiers[:tier]
+            ]
+        return changed
+
+    def _note_at_risk(self, place: int, job_id: str, useful_us: int, remaining: Remaining) -> None:
+        """Store the parts of the progress that no checkpoint contains yet."""
+        tiers = self.at_risk.pop(job_id, [])
+        after: list[list[Progress]] = []
+        for tier, at_risk_us in enumerate(remaining.at_risk):
+            safe = at_risk_us < remaining.useful_us  # this attempt saved the rest
+            parts = [] if safe or tier >= len(tiers) else tiers[tier]
+            if at_risk_us:
+                parts = [*parts, Progress(place, useful_us, min(at_risk_us, useful_us))]
+            after.append(parts)
+        if any(after):
+            self.at_risk[job_id] = after
+
+    def lose(self, job_id: str, to: Cause) -> list[int]:
+        """Mark the progress of a job as lost. Return the attempts that lost progress."""
+        self.at_risk.pop(job_id, None)
+        return self._lose(self.progress.pop(job_id, ()), to)
+
+    def _lose(self, parts: Iterable[Progress], to: Cause) -> list[int]:
+        changed = []
+        for place, useful_us, us in parts:
+            before_us = self.lost[place][0] if place in self.lost else 0
+            self.lost[place] = min(useful_us, before_us + us), to
+            changed.append(place)
+        return changed
+
+
 class Ledger(msgspec.Struct):
     """Records of a simulation: attempts in the order of their ends, machine events, and others."""
 
@@ -182,15 +246,8 @@ class Ledger(msgspec.Struct):
     """Jobs that ended as failed after too many interruptions."""
     rejections: list[tuple[str, str]] = []
     """Rejected attempts, with the reason of the policy."""
-    progress: dict[str, list[Progress]] = {}
-    """For each job, the useful progress of its interrupted attempts."""
-    at_risk: dict[str, list[list[Progress]]] = {}
-    """For each job and storage tier, the progress that no checkpoint of the tier contains yet.
-
-    See `Remaining.at_risk`.
-    """
-    lost_us: dict[int, int] = {}
-    """Progress that was lost later, in microseconds, by position of the attempt in the ledger."""
+    losses: Losses = msgspec.field(default_factory=Losses)
+    """The progress that a session notes. The rules note it when their records become a ledger."""
     node_events: NodeEvents = msgspec.field(default_factory=NodeEvents)
     refusals: list[tuple[int, str, str]] = []
     """Proposals that were not carried out: time, job or node, and reason."""
@@ -245,46 +302,13 @@ class Ledger(msgspec.Struct):
         job_id = record.attempt.job_id
         if record.cause == Cause.NODE_FAILURE:
             self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
-        if remaining.useful_us < 0:
-            self._lose_at_risk(job_id, remaining.tier, record.cause)
-        if record.useful_us:
-            self.progress.setdefault(job_id, []).append(
-                Progress(place, record.useful_us, record.useful_us)
-            )
-        self._note_at_risk(place, record, remaining)
-
-    def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> None:
-        """Mark progress as lost if no checkpoint of a storage tier contains it."""
-        tiers = self.at_risk.get(job_id, [])
-        if tier < len(tiers):
-            self._lose(tiers[tier], to)
-            lost = {part.place: part.us for part in tiers[tier]}
-            tiers[:] = [
-                [part._replace(us=part.us - lost.get(part.place, 0)) for part in parts]
-                for parts in tiers[:tier]
-            ]
-
-    def _note_at_risk(self, place: int, record: AttemptRecord, remaining: Remaining) -> None:
-        """Store the parts of the progress that no checkpoint contains yet."""
-        tiers = self.at_risk.pop(record.attempt.job_id, [])
-        after: list[list[Progress]] = []
-        for tier, at_risk_us in enumerate(remaining.at_risk):
-            safe = at_risk_us < remaining.useful_us  # this attempt saved the rest
-            parts = [] if safe or tier >= len(tiers) else tiers[tier]
-            if at_risk_us:
-                us = min(at_risk_us, record.useful_us)
-                parts = [*parts, Progress(place, record.useful_us, us)]
-            after.append(parts)
-        if any(after):
-            self.at_risk[record.attempt.job_id] = after
+        self._amend(self.losses.interrupt(place, job_id, record.cause, record.useful_us, remaining))
 
     def lose(self, job_id: str, to: Cause) -> None:
         """Mark the progress of a job as lost, because it restarts from the beginning."""
-        self.at_risk.pop(job_id, None)
-        self._lose(self.progress.pop(job_id, ()), to)
+        self._amend(self.losses.lose(job_id, to))
 
-    def _lose(self, parts: Iterable[Progress], to: Cause) -> None:
-        for place, useful_us, us in parts:
-            lost_us = min(useful_us, self.lost_us.get(place, 0) + us)
-            self.lost_us[place] = lost_us
+    def _amend(self, changed: Iterable[int]) -> None:
+        for place in changed:
+            lost_us, to = self.losses.lost[place]
             self.attempts.amend(place, lost_us=lost_us, lost_to=to)

@@ -34,6 +34,7 @@ from rebat.state.tables import (
     Job,
     JobArray,
     Kill,
+    Lemons,
     Limits,
     Links,
     Lists,
@@ -44,6 +45,7 @@ from rebat.state.tables import (
     Partition,
     Profile,
     Room,
+    Rounds,
     State,
     Stop,
     Target,
@@ -163,6 +165,12 @@ def room_for(
         wakes=ints(max(1, parameters.max_wakes)),
         out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
+    if parameters.preempting:
+        state = state._replace(rounds=Rounds(ints(6), ints(k + 2, 2), ints(k, 2)))
+    if parameters.excluding:
+        times = ints(n_nodes, parameters.hits)
+        lemons = Lemons(ints(3), ints(n_nodes), times, ints(n_nodes), ints(n_nodes), flags())
+        state = state._replace(lemons=lemons)
     state.n.n_free, state.n.unfinished, state.n.counts_changed = n_free, n_jobs, 1
     state.n.sequence = state.n.line_sequence = 2
     state.n.job_sequence = 1

@@ -94,8 +94,10 @@ class Job(msgspec.Struct, gc=False):
 
 
 class Profile(msgspec.Struct, gc=False):
-    """A profile. If the numbers of resubmissions are rounded, the period in seconds is a whole
-    number (``fraction``) times a power of two (``exponent``).
+    """A profile. ``checkpoints`` is a code of `rebat.state`.
+
+    If the numbers of resubmissions are rounded, the period in seconds is a whole number
+    (``fraction``) times a power of two (``exponent``).
     """
 
     delay: int = 0
@@ -107,6 +109,39 @@ class Profile(msgspec.Struct, gc=False):
     first_recovery: int = 0
     fraction: int = 0
     exponent: int = 0
+
+
+class Light(msgspec.Struct, gc=False):
+    """The light checkpoints of a profile: its rows of `Tier`, the number of nodes in a group, and
+    its rows among the causes of failures after which a node is still usable.
+    """
+
+    first: int = 0
+    n: int = 0
+    group: int = 1
+    first_cause: int = 0
+    n_causes: int = 0
+
+
+class Tier(msgspec.Struct, gc=False):
+    """A tier of light checkpoints. Those of a profile begin with the lightest.
+
+    The names of the fields are those of `rebat.models.checkpoint.LightTier`, so that
+    `rebat.models.interruptions` reads both.
+    """
+
+    period_us: int = 0
+    cost_us: int = 0
+    recovery_us: int = 0
+    level: int = 0
+
+
+class Stage(msgspec.Struct, gc=False):
+    """How long attempts hang after failures with a cause, and how long the next ones initialise."""
+
+    cause: int = 0
+    hung: int = 0
+    init: int = 0
 
 
 class Partition(msgspec.Struct, gc=False):
@@ -155,12 +190,14 @@ class Part(msgspec.Struct, gc=False):
 
 class Hit(msgspec.Struct, gc=False):
     """An attempt that failures hit, when the steal that this cancels was decided (-1: there is
-    none), and whether the attempt is already being killed.
+    none), whether the attempt is already being killed, and the number of the lightest tier of
+    checkpoints that survives the failure.
     """
 
     attempt: int = 0
     cancelled: int = 0
     is_killed: int = 0
+    tier: int = 0
 
 
 class Kill(msgspec.Struct, gc=False):
@@ -228,7 +265,7 @@ class Target(msgspec.Struct, gc=False):
 
 
 class DrainRecord(msgspec.Struct, gc=False):
-    """Nodes that entered the pool of spare nodes, or left it (``up``), and when."""
+    """Nodes that were drained, or returned (``up``), and when."""
 
     at: int = 0
     up: int = 0
@@ -256,8 +293,8 @@ class Lists(msgspec.Struct, gc=False):
     that are hit; jobs that wait and lost held nodes; times of failures that hit attempts, and free
     nodes then; attempts that ended with an error and are retried; jobs given up; times of steals;
     times and reasons of cancelled steals; the attempt of user i that ended last (its number plus
-    1). ``n_before`` belongs to ``record``: the number of kills that are sent before a rejected job,
-    and recorded after it.
+    1); attempts that completed while they hung. ``n_before`` belongs to ``record``: the number of
+    kills that are sent before a rejected job, and recorded after it.
     """
 
     hit_at: int = 0
@@ -276,6 +313,7 @@ class Lists(msgspec.Struct, gc=False):
     off_why: Short = 0
     ended_last: Short = 0
     n_before: Short = 0
+    completed: Short = 0
 
 
 class HoldRecord(msgspec.Struct, gc=False):
@@ -429,12 +467,22 @@ class Numbers(msgspec.Struct, gc=False):
     accounted: int = 0
     max_wakes: int = 0
     retries: int = 0
+    staged: int = 0
     scanned: int = 0
     replacing: int = 0
     takes_own: int = 0
     takes_idle: int = 0
     hit_first: int = 0
     n_spares: int = 0
+    preempting: int = 0
+    period: int = 0
+    grace: int = 0
+    excluding: int = 0
+    hits: int = 0
+    within: int = 0
+    most_excluded: int = 0
+    excluded_for: int = 0
+    hears_all: int = 0
     n_attempts: int = 0
     n_records: int = 0
     n_hits: int = 0
@@ -483,6 +531,7 @@ class Numbers(msgspec.Struct, gc=False):
     job_sequence: int = 0
     line_sequence: int = 0
     now: int = 0
+    n_completed: int = 0
     is_deciding: int = 0
     begins: int = 0
     has_news: int = 0
@@ -494,6 +543,10 @@ class Numbers(msgspec.Struct, gc=False):
     n_acknowledged: int = 0
     n_targets: int = 0
     n_drains: int = 0
+    news: int = 0
+    n_woken: int = 0
+    answered: int = 0
+    all_submitted: int = 0
 
 
 class Links(NamedTuple):
@@ -535,6 +588,112 @@ def no_limits() -> Limits:
     clients = zeros(Client, 1)
     clients["largest"] = codes.NO_LIMIT
     return Limits(zeros(Group, 0), clients, zeros(Membership, 0))
+
+
+MOST_TIERS = 3
+"""Maximum number of light tiers, because each survives more failures than the one before."""
+
+TIER = MOST_TIERS
+"""The column of `Tiers.at_risk` with the tier from which a job continues."""
+
+
+class Tiers(NamedTuple):
+    """Checkpoints in several tiers, if a profile has them (see `rebat.rules.tiers`).
+
+    Attributes
+    ----------
+    profiles : rows of Light
+        The light checkpoints of each profile.
+    tiers : rows of Tier
+    causes : int64 array or list
+        Numbers of causes of failures.
+    at_risk : int64 array, shape (attempts, 4)
+        For each attempt, the work at risk in each tier when it started
+        (`rebat.models.remaining.AtRisk`), and the tier from which its job continues after the
+        failure that hit it.
+    after : int64 array, shape (4,)
+        Scratch: the work at risk after a stop.
+    original : int64 array
+        The number of each node on the machine.
+    """
+
+    profiles: Any
+    tiers: Any
+    causes: Any
+    at_risk: Any
+    after: Any
+    original: Any
+
+
+SINCE, DUE, INIT, CAUSE, ENDED = range(5)
+"""Columns of `Hangs`."""
+
+
+class Hangs(NamedTuple):
+    """Attempts that failed, if the recovery has stages (see `rebat.rules.hangs`).
+
+    Attributes
+    ----------
+    stages : rows of Stage
+        Row 0 is for all causes that have no other row.
+    attempts : int64 array, shape (attempts, 5)
+        For each attempt, the time of its failure plus 1 (0: it has not failed), the end of its
+        hang, the time to initialise the next attempt of its job, the number of the cause, and how
+        the attempt ended in the simulator while it hung: the code plus 1, or 0.
+    """
+
+    stages: Any
+    attempts: Any
+
+
+N_WAKES, WOKEN, NEXT, LAST, CHANGED, N_STOPPED = range(6)
+"""Columns of `Rounds.own`."""
+
+
+class Rounds(NamedTuple):
+    """The rounds of preemption (see `rebat.rules.preempt`).
+
+    Attributes
+    ----------
+    own : int64 array, shape (6,)
+        The number of wakes, how many of them are due, the time of the next round and of the last
+        one, whether anything has changed since then, and the length of ``stopped``.
+    wakes : int64 array, shape (attempts + 2, 2)
+        Times of wakes, and their numbers.
+    stopped : int64 array, shape (attempts, 2)
+        Jobs that were stopped, and the attempts for which they were stopped.
+    """
+
+    own: Any
+    wakes: Any
+    stopped: Any
+
+
+N_EXCLUDED, N_FAILED, RETURNS = range(3)
+"""Columns of `Lemons.own`."""
+
+
+class Lemons(NamedTuple):
+    """The failures of each node that hit jobs (see `rebat.rules.exclude`).
+
+    Attributes
+    ----------
+    own : int64 array, shape (3,)
+        The numbers of excluded nodes and of failed nodes, and when the next node returns (0: none).
+    until : int64 array, shape (n,)
+        The end of the exclusion of each node, or 0.
+    times, n_times : int64 arrays, shapes (n, hits) and (n,)
+        The last failures of each node.
+    failed, is_listed : int64 and bool arrays, shape (n,)
+        The nodes that failed since the last reaction, in the order of their failures.
+    """
+
+    own: Any
+    until: Any
+    times: Any
+    n_times: Any
+    failed: Any
+    is_listed: Any
 
 
 def no_tree() -> Tree:
@@ -588,6 +747,12 @@ class State(NamedTuple):
     wakes : int64 array
         Times at which windows of reservations end or begin, for which a plan is due.
     out : rows of Decision
+    tiers : Tiers or None
+    hangs : Hangs or None
+    rounds : Rounds or None
+    lemons : Lemons or None
+        None if no profile has checkpoints in several tiers, if the recovery has no stages, if jobs
+        are not preempted, and if nodes are not excluded. Then the rules for them are not compiled.
     """
 
     n: Any
@@ -629,6 +794,10 @@ class State(NamedTuple):
     tree: Any
     wakes: Any
     out: Any
+    tiers: Any = None
+    hangs: Any = None
+    rounds: Any = None
+    lemons: Any = None
 
 
 class Room(NamedTuple):
