@@ -10,6 +10,7 @@ import numpy as np
 from rebat.core.options import ANY, HUNG, Recovery
 from rebat.drive.tiers import NumberOf
 from rebat.state import tables
+from rebat.state.ledger import Ledger
 from rebat.state.rows import array_of
 
 NO_CAUSE = -1
@@ -40,6 +41,22 @@ def least_hang_us(recovery: Recovery) -> int:
     """Return the shortest time above 0 for which an attempt hangs, or 0 if none hangs."""
     rows = hangs_for(recovery, lambda _: 0, 0).stages
     return min((row.hung for row in rows if row.hung), default=0)
+
+
+def dead_us(ledger: Ledger) -> int:
+    """Return the node time of attempts on nodes that were down, while they hung."""
+    attempts, total_us = ledger.attempts, 0
+    hung = np.flatnonzero(attempts.column("hung_us") > 0)
+    end_us = attempts.column("end_us")
+    outages = ledger.node_events.outages(int(end_us.max(initial=0)))
+    for place in hung.tolist():
+        record = attempts[place]
+        since_us, until_us = record.end_us - record.hung_us, record.end_us
+        overlaps = (outages.down_us < until_us) & (outages.up_us > since_us)
+        for node, down_us, up_us in outages.at(overlaps).rows():
+            if record.nodes and node in record.nodes:
+                total_us += min(up_us, until_us) - max(down_us, since_us)
+    return total_us
 
 
 def stages_of(recovery: Recovery, causes: list[str], numbers: Any) -> list[dict[str, int]]:

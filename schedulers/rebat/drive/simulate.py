@@ -36,7 +36,7 @@ from rebat.drive.eligible import (
 )
 from rebat.drive.embedded import run
 from rebat.drive.growing import with_plans, with_rows, with_spaces
-from rebat.drive.hangs import hangs_for
+from rebat.drive.hangs import dead_us, hangs_for
 from rebat.drive.keys import Keys, needs_python
 from rebat.drive.machine import LoopNodes
 from rebat.drive.outcome import (
@@ -792,4 +792,5 @@ def outcome_of(
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
     records = in_order_of_kills(room)
     ended = rows if records is None else Rows(source, room, records)
-    return Outcome(ledger, ended.ended(), plans)
+    dead = dead_us(ledger) if n.staged else 0
+    return Outcome(ledger, ended.ended(), plans, dead)
