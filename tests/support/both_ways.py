@@ -629,6 +629,7 @@ def check_same(ours: RunResult, expected: RunResult) -> None:
         assert getattr(ours.ledger, name) == getattr(expected.ledger, name), name
     assert [*ours.ledger.interrupted] == [*expected.ledger.interrupted]
     assert ours.summary == expected.summary
+    assert ours.dead_us == expected.dead_us
     if ours.plans or expected.plans:
         check_same_plans(ours.plans, expected.plans)
 

@@ -383,7 +383,10 @@ def checkpoint_kinds(
     except KeyError:
         times_s = [tuple(map(profile.get, _TIMES)) for profile in profiles]
     roundings = [profile.get("checkpoint_rounding") for profile in profiles]
-    lights = [repr(profile) if "light_period" in profile else None for profile in profiles]
+    lights = [
+        repr([*map(profile.get, _LIGHT_FIELDS)]) if "light_period" in profile else None
+        for profile in profiles
+    ]
     keys = [*zip(times_s, roundings, lights, strict=True)]
     try:
         distinct_profiles = dict(zip(keys, profiles, strict=True))
@@ -600,6 +603,9 @@ group: also failures of a group of nodes (a rack, a switch).
 """
 
 FIELDS = ("light_period", "light_cost", "light_recovery")
+
+_LIGHT_FIELDS = (*FIELDS, "light_survives", "light_software", "light_group")
+"""The profile fields that `light_of` reads."""
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ def has_failed(hangs: Any, a: int) -> bool:
     return False
 
 
-@rule
+@inlined_rule
 def begin_hangs(hangs: Any, state: Any, n_hit: int, now: int) -> int:
     """Let the attempts that failures hit hang. The hit attempts are then those whose hangs end.
 
@@ -82,7 +82,7 @@ def work_of(hangs: Any, state: Any, a: int, at: int) -> int:
     return max(0, at - state.attempts[a].start - state.attempts[a].recovery)
 
 
-@rule
+@inlined_rule
 def end_hang(hangs: Any, state: Any, a: int, at: int, cause: int, useful: int) -> bool:
     """End the hang of an attempt that ended in the simulator.
 
@@ -109,7 +109,7 @@ def end_hang(hangs: Any, state: Any, a: int, at: int, cause: int, useful: int) -
     return False
 
 
-@rule
+@inlined_rule
 def begin_hung_waits(hangs: Any, state: Any, now: int) -> None:
     """Hold the nodes of attempts that completed while they hung. These nodes are up now."""
     if hangs is not None:

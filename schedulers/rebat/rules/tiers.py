@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels.jit import inlined_rule, rule
+from rebat.kernels.jit import inlined_rule
 from rebat.models.interruptions import after_light, level_of, surviving_tier
 from rebat.state.tables import MOST_TIERS, TIER
 
 
-@rule
+@inlined_rule
 def note_failure(tiers: Any, state: Any, changed: Any, first_hit: int, cause: int) -> None:
     """Note which tier survives the failure of nodes, for the attempts that it is the first to hit.
 
@@ -69,7 +69,7 @@ def at_risk_of(tiers: Any, a: int) -> int:
     return 0
 
 
-@rule
+@inlined_rule
 def continued(
     tiers: Any, p: int, a: int, period: int, cost: int, load: int, first: int, recovery: int,
     run: int,

@@ -56,6 +56,7 @@ from rebat.results.files.run_folder import write_plans
 from rebat.results.files.tables import write_table
 from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.results.measures.nodetime import repeated_us
+from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.state.ledger import Ledger
 
@@ -185,8 +186,10 @@ def simulate(
         plans = recorder.result() if recorder else None
         outcome = Outcome(session.ledger, engine.ended, plans, engine.dead_us)
         del engine, session  # free memory before the summary is computed
-    elif on_warning and (text := stuck_job(outcome.ledger.interrupted, max_attempts)):
-        on_warning(text)
+    else:
+        outcome.dead_us = sum(up_us - down_us for down_us, up_us in hung_on_dead(outcome.ledger))
+        if on_warning and (text := stuck_job(outcome.ledger.interrupted, max_attempts)):
+            on_warning(text)
     layout = Layout(cores_per_node=cores_per_node, owners=owners_of(workload))
     if isinstance(preset, Preset):
         layout = layout_of(preset, workload, count, layout)
