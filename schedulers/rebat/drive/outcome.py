@@ -341,13 +341,13 @@ class Rows:
                 losses.lose(source.job_id(j), Cause.SILENT_ERROR)
             if cause not in of_causes:
                 continue
-            kept, tier, after = int(kept_us[place]), 0, ()
+            tier, after = 0, ()
             if cause == codes.NODE_FAILURE and tiers[place]:
                 c, tier = source.kinds[source.kind_of[j]], int(tiers[place])
                 assert c and c.light
                 n_tiers = len(c.light.tiers)
                 after = begins_with.get((j, number + 1), (0,) * tables.MOST_TIERS)[:n_tiers]
-            remaining = Remaining(kept, 0, 0, at_risk=after, tier=tier)
+            remaining = Remaining(int(kept_us[place]), 0, 0, at_risk=after, tier=tier)
             losses.interrupt(
                 place, source.job_id(j), of_causes[cause], int(useful_us[place]), remaining
             )

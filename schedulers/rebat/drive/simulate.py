@@ -316,16 +316,7 @@ def simulate(
     parameters.to_the_last_event = events.are_file
     check_numbers(table, parameters, machine)
     limits, shares = SiteLimits(point.limits), point.shares()
-    if parameters.limited:
-        columns["client"] = jobs.of_traits(limits.client_of)
-    if parameters.max_wakes:
-        columns["who"] = jobs.of_traits(windows.who_of)
-    if parameters.retries:
-        columns["errors"] = table["errors"] * jobs.errors(workload)
-    if parameters.uses_usage:
-        columns["share"] = rows_of_users(shares, jobs)
-    if compares_ids(parameters, machine):
-        columns["by_name"], columns["by_prefix"] = ranks_of(jobs).T
+    columns |= columns_of_rules(workload, jobs, parameters, machine, limits, windows, shares)
     if columns:
         table = table.copy()  # other runs use it too
         for name, values in columns.items():
@@ -345,14 +336,7 @@ def simulate(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formulas, compiled,
     )  # fmt: skip
-    k = len(room.state.attempts)
-    if jobs.tiered:
-        of_profiles = map(kinds.__getitem__, jobs.kind_of)
-        tiers = tiers_for(of_profiles, events.number_of, machine, cores_per_node, k, compiled)
-        room = room._replace(state=room.state._replace(tiers=tiers))
-    if point.recovery:
-        hangs = hangs_for(point.recovery, events.number_of, k, compiled)
-        room = room._replace(state=room.state._replace(hangs=hangs))
+    room = with_recoveries(room, jobs, kinds, point, events, machine, cores_per_node, compiled)
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -389,6 +373,52 @@ def simulate(
     plans = record.result() if record else None
     source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery)
     return outcome_of(source, events, room, plans, on_progress)
+
+
+def columns_of_rules(
+    workload: Workload,
+    jobs: Submissions,
+    parameters: tables.Numbers,
+    machine: LoopMachine,
+    limits: SiteLimits,
+    windows: SiteWindows,
+    shares: Shares,
+) -> dict[str, Ints]:
+    """Return the columns of jobs that only some rules use."""
+    columns: dict[str, Ints] = {}
+    if parameters.limited:
+        columns["client"] = jobs.of_traits(limits.client_of)
+    if parameters.max_wakes:
+        columns["who"] = jobs.of_traits(windows.who_of)
+    if parameters.retries:
+        columns["errors"] = jobs.table["errors"] * jobs.errors(workload)
+    if parameters.uses_usage:
+        columns["share"] = rows_of_users(shares, jobs)
+    if compares_ids(parameters, machine):
+        columns["by_name"], columns["by_prefix"] = ranks_of(jobs).T
+    return columns
+
+
+def with_recoveries(
+    room: tables.Room,
+    jobs: Submissions,
+    kinds: Sequence[Checkpointing | None],
+    point: Point,
+    events: Events,
+    machine: LoopMachine,
+    cores_per_node: int,
+    compiled: bool,
+) -> tables.Room:
+    """Return a room with the tables of tiers of checkpoints and of stages of recovery, if any."""
+    state, k = room.state, len(room.state.attempts)
+    if jobs.tiered:
+        of_profiles = map(kinds.__getitem__, jobs.kind_of)
+        tiers = tiers_for(of_profiles, events.number_of, machine, cores_per_node, k, compiled)
+        state = state._replace(tiers=tiers)
+    if point.recovery:
+        hangs = hangs_for(point.recovery, events.number_of, k, compiled)
+        state = state._replace(hangs=hangs)
+    return room._replace(state=state)
 
 
 def recorder_of(

@@ -284,7 +284,7 @@ def window_in(
 ) -> tuple[int, int]:
     """Find the first window of ``size`` nodes that has lasted for ``duration`` in a block.
 
-    If ``beyond`` is set, it may last so long later, if it is open at the end of the block. Return
+    If ``beyond`` is set, it may continue in the next block. Return
     the step at which it begins, or -1, and the longest time for which ``width`` nodes, which are at
     most ``size``, have been free in the block.
     """

@@ -128,12 +128,12 @@ def with_losses(at_risk: int, useful: Any, first: Any) -> Any:
 
 
 @inlined_rule
-def at_risk_after(saved: int, before: int, kept: int, lost: int) -> int:
-    """Return the work at risk in a tier, of which ``saved`` is the attempt's last checkpoint.
+def at_risk_after(saved: int, before: int, keeps: int, lost: int) -> int:
+    """Return the work at risk in a tier. ``saved`` is the attempt's last checkpoint in it.
 
-    The attempt keeps ``kept`` of its own work, and loses ``lost`` of the older work at risk.
+    The attempt keeps ``keeps`` of its own work, and loses ``lost`` of the older work at risk.
     """
-    return kept - saved if saved else max(0, before + kept - lost)
+    return keeps - saved if saved else max(0, before + keeps - lost)
 
 
 @rule
@@ -180,14 +180,14 @@ def after_light(
         if not is_first:
             useful += (run - recovery - first - cost) // (period + cost) * (period + cost)
             useful += first + cost
-    kept = contained_own(tiers, tier, begin, own)
-    lost = int(before[tier]) if is_first and not kept and tier < n else 0
-    undone = own - kept + lost
+    keeps = contained_own(tiers, tier, begin, own)
+    lost = int(before[tier]) if is_first and not keeps and tier < n else 0
+    undone = own - keeps + lost
     for i in range(n):
         after[i] = 0
         if i < tier:
             saved = contained_own(tiers, i, begin, own)
-            after[i] = at_risk_after(saved, int(before[i]) if is_first else 0, kept, lost)
+            after[i] = at_risk_after(saved, int(before[i]) if is_first else 0, keeps, lost)
     return useful - undone, left + undone, tiers[n - tier].recovery_us, tier
 
 

@@ -442,7 +442,7 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
         if extended is not None and failures:
             if n.stealing:
                 give_up_steals(state, now)
-            n.n_held_hit = 0  # without steals, nobody asks which waiting jobs lost held nodes
+            n.n_held_hit = 0  # only steals need to know which waiting jobs lost held nodes
         if n_hit and n.stealing:
             steal(state, extended, n_hit, now)
         end_reaction(state, extended, n_hit, n_before, now)

@@ -115,9 +115,6 @@ def room_for(
         k, few = n_jobs + n_jobs // 2 + SPARE, SMALL_PLAIN
     queued = int(np.bincount(jobs["part"], minlength=1).max()) + 1
 
-    def ints(*shape: int) -> Any:
-        return np.zeros(shape, dtype=np.int64)
-
     def flags() -> Any:
         return np.zeros(n_nodes, dtype=np.bool_)
 
@@ -165,12 +162,7 @@ def room_for(
         wakes=ints(max(1, parameters.max_wakes)),
         out=new_rows(Decision, 2 * n_jobs + few, compiled),
     )
-    if parameters.preempting:
-        state = state._replace(rounds=Rounds(ints(6), ints(k + 2, 2), ints(k, 2)))
-    if parameters.excluding:
-        times = ints(n_nodes, parameters.hits)
-        lemons = Lemons(ints(3), ints(n_nodes), times, ints(n_nodes), ints(n_nodes), flags())
-        state = state._replace(lemons=lemons)
+    state = with_reactions(state, parameters, k)
     state.n.n_free, state.n.unfinished, state.n.counts_changed = n_free, n_jobs, 1
     state.n.sequence = state.n.line_sequence = 2
     state.n.job_sequence = 1
@@ -190,6 +182,22 @@ def room_for(
     )  # fmt: skip
 
 
+def ints(*shape: int) -> Any:
+    """Return an array of zeros."""
+    return np.zeros(shape, dtype=np.int64)
+
+
+def with_reactions(state: State, parameters: Any, k: int) -> State:
+    """Return a state with the tables of its reactions. ``k`` is the number of attempts."""
+    if parameters.preempting:
+        state = state._replace(rounds=Rounds(ints(6), ints(k + 2, 2), ints(k, 2)))
+    if parameters.excluding:
+        n, is_listed = parameters.n_nodes, np.zeros(parameters.n_nodes, dtype=np.bool_)
+        lemons = Lemons(ints(3), ints(n), ints(n, parameters.hits), ints(n), ints(n), is_listed)
+        state = state._replace(lemons=lemons)
+    return state
+
+
 def set_uptimes(state: State, uptime_us: Any) -> None:
     """Set the uptime of each node when the simulation begins, in microseconds."""
     if len(uptime_us) != len(state.up_since):
@@ -206,9 +214,6 @@ def plan_arrays(
     They have space for ``queued`` attempts and for ``n_ends`` planned ends.
     """
     n_parts, by_value = len(machine.table), len(formulas[0]) > 0
-
-    def ints(*shape: int) -> Any:
-        return np.zeros(shape, dtype=np.int64)
 
     arrays = {
         "holds": _tables(n_parts, n_ends, compiled),
