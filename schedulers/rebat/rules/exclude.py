@@ -17,7 +17,7 @@ from rebat.state import codes
 from rebat.state.tables import N_EXCLUDED, N_FAILED, RETURNS
 
 
-@rule
+@inlined_rule
 def note_failed(lemons: Any, changed: Any) -> None:
     """Note that nodes failed."""
     if lemons is not None:
@@ -56,7 +56,7 @@ def return_lemons(lemons: Any, state: Any, room: Any, now: int) -> None:
         change_drains(state, room, at, k, True, now)
 
 
-@rule
+@inlined_rule
 def return_all(lemons: Any, state: Any, room: Any) -> None:
     """Return all nodes to service, after the last job, when their exclusions are over."""
     if lemons is not None:
@@ -81,7 +81,7 @@ def is_lemon(lemons: Any, state: Any, node: int, now: int) -> bool:
     return bool(k + 1 >= n.hits)
 
 
-@rule
+@inlined_rule
 def exclude(lemons: Any, state: Any, room: Any, now: int) -> None:
     """Exclude the nodes whose failures have hit jobs too often."""
     if lemons is not None:

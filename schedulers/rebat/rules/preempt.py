@@ -30,7 +30,7 @@ def is_round(rounds: Any, now: int) -> bool:
     return False
 
 
-@rule
+@inlined_rule
 def take_due_rounds(rounds: Any, state: Any, now: int) -> None:
     """Count the wakes that are due, and remove them."""
     if rounds is not None:
