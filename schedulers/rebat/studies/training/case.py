@@ -388,10 +388,14 @@ def simulated(
 
 
 def _counter(on_done: OnFailures, begin: int, expected: int) -> OnProgress:
-    """Return a callback that counts the ended attempts of a simulation, from ``begin``."""
+    """Return a callback that counts the failures in a simulation, from ``begin``.
+
+    Every attempt ends with a failure, except the last one.
+    """
 
     def on_progress(now_us: int, ended: int, total: int) -> None:
-        on_done(begin + ended, max(expected, begin + ended))
+        failed = begin + max(0, ended - 1)
+        on_done(failed, max(expected, failed))
 
     return on_progress
 
