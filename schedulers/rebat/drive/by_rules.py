@@ -270,8 +270,9 @@ class ByRules(Recorder):
 
     def label(self, attempt: Attempt) -> None:
         """Label an attempt that enters the queue, if Python computes its sort key."""
-        state, a = self._session.state, attempt.serial - 1
-        self._keys.label(state, a, self._adapted(attempt), self._call)
+        if self._keys.orders:
+            state, a = self._session.state, attempt.serial - 1
+            self._keys.label(state, a, self._adapted(attempt), self._call)
 
     def _book(self, started: Sequence[Running]) -> None:
         """Record the attempts that Python started, if it decides on starts."""

@@ -12,6 +12,7 @@ from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
 from rebat.core.units import to_us
 from rebat.drive.hangs import least_hang_us
+from rebat.drive.keys import needs_python
 from rebat.engine.engine import EngineOptions
 from rebat.policies.own import is_own
 from rebat.policies.partitions import read_partitions
@@ -21,7 +22,7 @@ from rebat.policies.placement.torus import LinearOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import ShelfOptions
-from rebat.policies.point import Point, is_in_python
+from rebat.policies.point import Point
 from rebat.policies.reactions.exclusion import ExclusionOptions
 from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
@@ -108,8 +109,7 @@ def _why_not_operating(point: Point) -> dict[str, bool]:
             reasons[f"partitions with {reacts}"] = point.parted
             reasons[f"planning={point.planning.name} with {reacts}"] = not is_list
         if isinstance(part, PreemptionOptions):
-            in_python = any(map(is_in_python, point.orders.values()))
-            reasons[f"an order in Python with {reacts}"] = in_python
+            reasons[f"an order in Python with {reacts}"] = needs_python(point)
             reasons[f"the order of {reacts}"] = part is not point.reactions[-1]
         elif isinstance(part, ExclusionOptions):
             is_short = to_us(part.excluded_for) < codes.UNKNOWN_LAG_US

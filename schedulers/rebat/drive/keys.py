@@ -39,27 +39,32 @@ class Keys:
     machine : LoopMachine
     ranks_ids : bool
         Whether the rules know the ranks of ids. Otherwise, Python also compares ids.
+
+    Attributes
+    ----------
+    orders : dict
+        The orders whose keys Python computes, by the names that partitions have.
     """
 
     def __init__(self, point: Point, machine: LoopMachine, ranks_ids: bool = True) -> None:
         view, margin_us, seed = cast(Any, None), point.planning.margin_us, point.common.seed
-        self._orders: dict[str, QueueOrder] = {}
+        self.orders: dict[str, QueueOrder] = {}
         for name, text in point.orders.items():
             if is_in_python(text) or (text == "fcfs-by-id" and not ranks_ids):
                 order = point.common.rule("order") if is_own(text) else QUEUE_ORDERS[text]
                 # only formulas need a view
-                self._orders[name] = bound(order, view, margin_us, seed, machine.n_nodes)
+                self.orders[name] = bound(order, view, margin_us, seed, machine.n_nodes)
         names = {machine.row_of[row.name]: row.order for row in machine.partitions} or {0: ""}
         self._names = [names[row] for row in range(len(names))]
-        self._labels = {name: Labels(LIMIT, STEP) for name in self._orders}
+        self._labels = {name: Labels(LIMIT, STEP) for name in self.orders}
         self._in_place = isinstance(point.planning, FifoOptions)
 
     def label(self, state: Any, a: int, attempt: Attempt, call: Any = called) -> None:
         """Label an attempt that enters the queue. ``call`` calls the function of the order."""
         name = self._names[state.jobs[state.attempts[a].job].partition]
-        if name in self._orders:
+        if name in self.orders:
             attempt = at_its_place(attempt) if self._in_place else attempt
-            for row, label in self._labels[name].add(call(self._orders[name], attempt), a):
+            for row, label in self._labels[name].add(call(self.orders[name], attempt), a):
                 state.attempts[row].label = label
 
 

@@ -336,7 +336,8 @@ def simulate(
         table, profiles, parameters, n_failures, machine, jobs.links, limits.tables(),
         shares.tree, formulas, compiled,
     )  # fmt: skip
-    room = with_recoveries(room, jobs, kinds, point, events, machine, cores_per_node, compiled)
+    light = [kinds[kind] for kind in jobs.kind_of] if jobs.tiered else None
+    room = with_recoveries(room, light, point, events, machine, cores_per_node, compiled)
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -401,19 +402,20 @@ def columns_of_rules(
 
 def with_recoveries(
     room: tables.Room,
-    jobs: Submissions,
-    kinds: Sequence[Checkpointing | None],
+    profiles: Iterable[Checkpointing | None] | None,
     point: Point,
     events: Events,
     machine: LoopMachine,
     cores_per_node: int,
     compiled: bool,
 ) -> tables.Room:
-    """Return a room with the tables of tiers of checkpoints and of stages of recovery, if any."""
+    """Return a room with the tables of tiers of checkpoints and of stages of recovery, if any.
+
+    ``profiles`` are the checkpoints of the profiles, or None if none has several tiers.
+    """
     state, k = room.state, len(room.state.attempts)
-    if jobs.tiered:
-        of_profiles = map(kinds.__getitem__, jobs.kind_of)
-        tiers = tiers_for(of_profiles, events.number_of, machine, cores_per_node, k, compiled)
+    if profiles is not None:
+        tiers = tiers_for(profiles, events.number_of, machine, cores_per_node, k, compiled)
         state = state._replace(tiers=tiers)
     if point.recovery:
         hangs = hangs_for(point.recovery, events.number_of, k, compiled)
@@ -560,12 +562,7 @@ def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
         jobs, profiles, parameters, 0, machine, links, tables.no_limits(), tables.no_tree(),
         arrays_of([], 1), True,
     )  # fmt: skip
-    if tiered:
-        tiers = tiers_for([], events.number_of, machine, 1, 0, compiled=True)
-        room = room._replace(state=room.state._replace(tiers=tiers))
-    if point.recovery:
-        hangs = hangs_for(point.recovery, events.number_of, 0, compiled=True)
-        room = room._replace(state=room.state._replace(hangs=hangs))
+    room = with_recoveries(room, [] if tiered else None, point, events, machine, 1, True)
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
     windows = SiteWindows(smallest, machine)
     return (
