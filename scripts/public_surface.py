@@ -151,10 +151,8 @@ def _of_campaigns() -> Iterator[str]:
 
     tables = {
         "": opening._TOP,
-        "grid.": grid.GridIn.__struct_fields__,
-        "grid.failures.": grid.FailuresIn.__struct_fields__,
-        "grid.checkpoint.": grid.CheckpointIn.__struct_fields__,
-        "grid.silent_errors.": grid.SilentErrorsIn.__struct_fields__,
+        "grid.": grid.KEYS,
+        **{f"grid.{name}.": keys for name, keys in grid.TABLE_KEYS.items()},
         "workloads.NAME.": (*grid._GENERATED, *grid._TRACE),
     }
     for table, keys in tables.items():

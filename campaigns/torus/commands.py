@@ -13,13 +13,12 @@ import click
 import msgspec
 from msgspec import Meta
 
-from rebat.api.checks import error_at
 from rebat.cli.command import command
 from rebat.cli.options import File, Folder, ForceFolder, Json, print_json
 from rebat.console.output import Sheet, print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
 from rebat.core.declared import Count, Seconds, Seed
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, error_at
 from rebat.core.units import format_duration
 from rebat.models.failures.law import Law
 from rebat.results.comparison import change_text, runs_text

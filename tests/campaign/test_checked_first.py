@@ -173,6 +173,6 @@ def test_nor_does_the_library_or_a_campaign(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"at most {MAX_NODES} nodes"):
         groups_of(10**9, 1)
     file = campaign_file(tmp_path, GRID.replace("[grid.fail", f"nodes = {10**9}\n[grid.fail"))
-    with pytest.raises(InputError, match=rf"nodes: is {10**9} .expected at most"):
+    with pytest.raises(InputError, match=rf"nodes: is {10**9} .expected a whole number, at most"):
         open_campaign(file)
     assert parse_torus("100x100x1000").n_nodes == MAX_NODES

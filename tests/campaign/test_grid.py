@@ -122,15 +122,15 @@ BAD = {
     ),
     "nodes is a text": (
         WORKLOADS + GRID.replace("[grid.f", 'nodes = "2"\n[grid.f'),
-        "grid[0].nodes: is a text (expected a whole number or a list)",
+        "grid[0].nodes: is '2' (expected a whole number)",
     ),
     "value without a sweep": (
         WORKLOADS + GRID.replace('"sfsj"', '"easy:react=replacement,spares={spares}"'),
         "'spares' has no values (expected spares = [...] in [grid.sweep])",
     ),
-    "seeds of the grid": (
+    "seeds twice": (
         WORKLOADS + GRID.replace("[grid.f", "seeds = [0]\n[grid.f"),
-        "grid[0].seeds: is not a key of [[grid]] (expected seeds in [grid.failures])",
+        "grid[0].failures.seeds: is a duplicate (expected only grid[0].seeds)",
     ),
     "two grids of one name": (WORKLOADS + GRID + GRID, "'small'"),
     "no nodes": (WORKLOADS + GRID.replace("[grid.f", "nodes = 0\n[grid.f"), "grid[0].nodes"),

@@ -281,7 +281,7 @@ def test_silent_errors_have_the_seeds_of_the_failures_or_their_own(tmp_path: Pat
     checkpoint = struck[struck.index("[grid.checkpoint]") : struck.index("[grid.silent_errors]")]
     alone = struck.replace(failures, "").replace(checkpoint, "") + "\nseeds = [7, 8]"
     units = open_campaign(campaign_file(tmp_path, alone)).units
-    assert [unit.labels["seed"] for unit in units] == [None, *([7] * 2 + [8] * 2) * 2]
+    assert [unit.labels["seed"] for unit in units] == [None, *[7] * 4, *[8] * 4]
 
 
 WRONG = {
@@ -292,8 +292,8 @@ WRONG = {
     "rate = []": "silent_errors.rate: is empty",
     "probability = 1.0": "silent_errors.probability: is 1.0",
     "probability = [0.1, 0.1]": "lists 0.1 twice",
-    "rate = 1e-7\nseeds = [1]": "silent_errors.seeds: has no effect",
-    "rat = 1e-7": "unknown key 'rat'; did you mean rate?",
+    "rate = 1e-7\nseeds = [1]": "silent_errors.seeds: is a duplicate",
+    "rat = 1e-7": "needs either rate or probability",
     'rate = "high"': "grid[0].silent_errors",
 }
 

@@ -76,12 +76,15 @@ def test_bad_tiers_are_refused(case: str, tmp_path: Path) -> None:
         checkpoints_of(tmp_path, GRID + line)
 
 
-def test_tiers_need_their_model_and_an_mtbf(tmp_path: Path) -> None:
+def test_tiers_need_their_model(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"checkpoint\.tiers: has no effect"):
         other = GRID.replace("tiers:auto", "young-daly")
         checkpoints_of(tmp_path, f'{other}tiers = "remote=30s/2min"')
-    with pytest.raises(InputError, match="the interval of tiers needs an MTBF"):
-        checkpoints_of(tmp_path, GRID.replace("nodes = 4096\n", ""))
+
+
+def test_a_grid_without_nodes_has_the_mtbf_of_the_workload(tmp_path: Path) -> None:
+    (ours,) = checkpoints_of(tmp_path, GRID.replace("nodes = 4096\n", ""))
+    assert ours.mtbf_s == parse_law("rsc-1").mtbf_on(128)
 
 
 @pytest.mark.slow

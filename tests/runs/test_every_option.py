@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import rebat
-from rebat.api.checks import check_options
-from rebat.campaign.grid import GridIn
+from rebat.campaign.grid import KEYS
 from rebat.cli.run import run as command
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
+from rebat.runs.case import check_options
 from rebat.runs.labels import COLUMNS, ScenarioLabel, about, labels
 from rebat.runs.scenario import OF_FAILURES, OPTIONS, Conditions, Scenario, ScenarioOptions
 from rebat.runs.unit import RunSpec, Source, identity
@@ -115,8 +115,9 @@ def test_only_the_declaration_and_the_uses_name_an_option(option: str) -> None:
 
 def test_all_forms_of_a_scenario_have_its_conditions() -> None:
     for name in Conditions.__struct_fields__:
-        for form in (ScenarioOptions, Scenario, ScenarioLabel, GridIn):
+        for form in (ScenarioOptions, Scenario, ScenarioLabel):
             assert name in form.__struct_fields__, form
+        assert name in KEYS
         assert name in COLUMNS
         assert name in inspect.signature(rebat.run).parameters
 

@@ -18,13 +18,11 @@ from rebat.results.comparison import Runs, intervals_csv, rows, seeds_csv
 from rebat.results.intervals import interval, relative_width
 from rebat.results.metric import name_of
 from rebat.runs import seeds
-from rebat.runs.scenario import ScenarioOptions
+from rebat.runs.case import PYTHON, case_of
 from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.unit import Source
 from rebat.workloads.batsim_json import write_workload
 from tests.support.scenarios import machine
-
-OPTIONS = ScenarioOptions(mtbf=40.0, downtime=5.0)
 
 
 @pytest.fixture
@@ -34,13 +32,17 @@ def workload(tmp_path: Path) -> Path:
     return path
 
 
-def asked(workload: Path, n_seeds: int = 4, workers: int = 1, narrow: Narrow | None = None):
-    def scenario_of(seed: int):
-        return ScenarioOptions(mtbf=40.0, downtime=5.0, seed=seed).scenario()
-
-    source = Source(file=str(workload))
-    policies = {"baseline": "baseline", "sfsj": "SFSJ"}
-    return SeedRuns(source, policies, scenario_of, 3, n_seeds, workers, narrow)
+def asked(
+    workload: Path,
+    n_seeds: int = 4,
+    workers: int = 1,
+    narrow: Narrow | None = None,
+    names: tuple[str, ...] = ("baseline", "sfsj"),
+) -> SeedRuns:
+    given = {"mtbf": 40.0, "downtime": 5.0, "seed": range(3, 3 + n_seeds)}
+    sources = {"workload": Source(file=str(workload))}
+    case = case_of(given, names, PYTHON, workloads=sources)
+    return SeedRuns(case, names, {}, 6, workers, narrow)
 
 
 def test_each_seed_is_the_run_of_that_seed(workload: Path, tmp_path: Path) -> None:
@@ -84,7 +86,7 @@ def test_workers_change_nothing(pays: int, workload: Path, monkeypatch) -> None:
 def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
     """The interval is that of the only policy. The number of seeds grows by half each time."""
     metric = name_of("flow_mean_s:all")
-    alone = msgspec.structs.replace(asked(workload, 8), policies={"baseline": "baseline"})
+    alone = asked(workload, 8, names=("baseline",))
     (few,) = rows(run_seeds(alone), [metric])
     aim = 0.8 * (relative_width(few.value) or 0)
     more = run_seeds(msgspec.structs.replace(alone, narrow=Narrow(aim, metric)))

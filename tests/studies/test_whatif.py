@@ -21,6 +21,7 @@ from rebat.api.workloads import load_workload
 from rebat.campaign.opening import campaign_of
 from rebat.cli.main import cli
 from rebat.core.errors import InputError
+from rebat.models.failures.laws import text_of
 from rebat.models.failures.recorded import Recorded
 from rebat.results.comparison import by_name, rows
 from rebat.runs.scenario import ScenarioOptions
@@ -31,7 +32,6 @@ from rebat.studies.whatif.question import (
     LIVE_ATTEMPTS,
     Question,
     geometric,
-    law_text,
     started,
     takes_spares,
 )
@@ -125,7 +125,7 @@ class TestQuestion:
             started(loaded, "synthetic-small", options, ("baseline", "sfsj"))
 
     def test_recorded_failures_have_no_downtime(self) -> None:
-        assert law_text(Recorded("a/site.events")) == "record:file=site.events"
+        assert text_of(Recorded("a/site.events")) == "record:file=a/site.events"
 
     def test_one_policy_is_an_error(self) -> None:
         with pytest.raises(InputError, match="two or more policies"):

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from rebat.api.checks import error_at
 from rebat.core.declared import extra
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError, error_at, unknown_name
 from rebat.results.measures.summary import parse_window
 
 if TYPE_CHECKING:

@@ -6,11 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
+    from rebat.runs.case import Case
     from rebat.runs.seeds import Narrow
 
 DEFAULT_SEEDS = 10
@@ -63,6 +65,14 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError("has no effect", "--until-metric", "--until-width as well")
         if self.until_metric is not None:
             check_metric(name_of(self.until_metric), "--until-metric")
+
+    def of_seeds(self, case: Case) -> Case:
+        """Return a case with these seeds, from its seed on."""
+        if not self.many:
+            return case
+        (first,) = case.values.get("seed", (0,))
+        door = replace(case.door, places={**case.door.places, "seed": case.door.place("seeds")})
+        return replace(case, door=door).changed(seed=range(first, first + self.n_seeds))
 
     def narrow(self) -> Narrow | None:
         """Return the target width of the interval at which no more seeds are added.

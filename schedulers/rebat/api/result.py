@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rebat.api import frames, sheets
-from rebat.api.checks import in_python
 from rebat.api.figure_files import NO_FIGURES, FigureFiles, formats_in
 from rebat.api.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.console.output import Sheet
@@ -26,6 +25,7 @@ from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
 from rebat.results.publish import paper_table
+from rebat.runs.case import PYTHON
 from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folders_of, write_run
 from rebat.state.ledger import Ledger
 
@@ -167,7 +167,7 @@ class Result:
         """
         if not columns:
             return frames.compared(self.rows)
-        with in_python():
+        with PYTHON.errors():
             chosen = columns_of(columns, self.seeds.metrics)
         return frames.means(self.rows, [*self.policies, *self.failed], columns, chosen)
 
@@ -216,7 +216,7 @@ class Result:
             If the format or a metric is unknown.
         """
         chosen = check_form(form, "form")
-        with in_python():
+        with PYTHON.errors():
             names = columns_of(columns, self.seeds.metrics) or VERDICT
         return paper_table(chosen, self.rows, self.seeds, names, list(self.failed))
 

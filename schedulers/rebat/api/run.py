@@ -6,44 +6,42 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rebat.api import remarks
-from rebat.api.checks import (
-    UsedOptions,
-    check_options,
-    error_at,
-    in_python,
-    lists,
-    options_in,
-    options_of_call,
-    python_spelling,
+from rebat.api.cases import (
+    FailuresOf,
+    given_in,
+    policies_of,
+    single_options,
+    site_in,
+    with_failures_of,
 )
 from rebat.api.choosing import Policies, chosen
-from rebat.api.failures import Duration, Failures
+from rebat.api.failures import Duration
 from rebat.api.many import SeedOptions
 from rebat.api.provenance import CommandLine, Origin, origin_of
 from rebat.api.remarks import Remark
 from rebat.api.result import Result
-from rebat.api.site import failures_of, policies_of, site_in
+from rebat.api.signatures import lists, options_in
 from rebat.api.workloads import LoadedWorkload, as_file, errors_name_nodes, load_workload
 from rebat.console.output import print_line, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.declared import converted
-from rebat.core.errors import InputError, short, unknown_name
+from rebat.core.errors import InputError, error_at, unknown_name
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.models.failures.correlated import NONE
-from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of
 from rebat.models.failures.recorded import Recorded, Trace
 from rebat.results.comparison import Runs
-from rebat.results.measures.summary import parse_selection, parse_window
-from rebat.runs.scenario import OF_FAILURES, OPTIONS, Scenario, ScenarioOptions, grouped
+from rebat.runs.case import PYTHON, Case, Door, case_of
+from rebat.runs.scenario import OPTIONS, ScenarioOptions, grouped
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.machine import machine_facts, names_in
@@ -51,8 +49,8 @@ from rebat.workloads.machine import machine_facts, names_in
 if TYPE_CHECKING:
     from rebat.workloads.site import Site
 
-ARGUMENTS = ("seed", *(name for name in OPTIONS if name not in OF_FAILURES))
-"""The options of a scenario that are arguments of `run`."""
+ARGUMENTS = tuple(name for name in OPTIONS if name != "failures")
+"""The options of a scenario that are arguments of `run`, besides ``failures``."""
 
 
 @lists(options_in(ScenarioOptions, *ARGUMENTS))
@@ -60,7 +58,7 @@ def run(
     workload: Workload | str | Path,
     policies: Policies = (),
     *,
-    failures: Failures | None = None,
+    failures: FailuresOf = None,
     checkpoint: str = "none",
     seeds: int | None = None,
     until_width: float | None = None,
@@ -82,9 +80,9 @@ def run(
     policies : str, class, or several of them
         Policy names (see ``rebat.policies()``), with axes if needed: ``"baseline:depth=easy"``.
         A custom policy is ``"FILE.py:CLASS"`` or a class.
-    failures : Failures, optional
-        How nodes fail, from `failures` (default: no failures).
-    checkpoint : {"none", "young-daly", "perfect"}
+    failures : Failures, str or Path, optional
+        How nodes fail, from `failures`, or an event file (default: no failures).
+    checkpoint : {"none", "young-daly", "perfect", "tiers:auto"}
         Like the option ``rebat run --checkpoint``.
     seeds : int, optional
         Number of seeds. They are simulated on all cores. For each seed, all policies have the same
@@ -103,8 +101,7 @@ def run(
         them.
     **options
         The other options of a scenario, like the options of ``rebat run`` with these names. The
-        signature lists them. ``seed`` is the seed of the silent errors. It is allowed only if
-        ``failures`` is not set.
+        signature lists them.
 
     Returns
     -------
@@ -131,27 +128,30 @@ def run(
     sfsj        21.0
     Name: flow, dtype: float64
     """
-    used = dict(options)
+    for name in options:
+        if name not in ARGUMENTS:
+            raise unknown_name("option of run", name, ARGUMENTS)
     many = {
         "seeds": seeds,
         "until_width": until_width,
         "until_metric": until_metric,
         "workers": workers,
     }
-    options |= {"checkpoint": checkpoint, "nodes": nodes, "window": window, "select": select}
-    with in_python(), tempfile.TemporaryDirectory() as folder:
+    shown = {"checkpoint": checkpoint, "nodes": nodes, "window": window, "select": select}
+    options |= {name: of for name, of in shown.items() if of != OPTIONS[name].default}
+    with PYTHON.errors(), tempfile.TemporaryDirectory() as folder:
         comparison = study(
             lambda: _read(workload, Path(folder)),
             policies,
-            scenario_options_of(failures, options),
-            options_of_call(failures, used),
+            given_in(failures, options),
+            PYTHON,
             converted(many, SeedOptions),
             explain=explain,
             site=site_in(workload),
         )
         _warn(comparison.remarks)
         notes = [*comparison.of_partitions, *comparison.of_checkpoints]
-        print_remarks((kind, python_spelling(text)) for kind, text in notes)
+        print_remarks((kind, PYTHON.text(text)) for kind, text in notes)
         result = comparison.run()
         print_remarks(comparison.of_waits(result))
         _warn(remarks.of_results(result.runs))
@@ -162,7 +162,7 @@ def run(
 def _warn(all_remarks: Iterable[Remark]) -> None:
     for remark in all_remarks:
         if remark.kind == "warning":
-            warnings.warn(python_spelling(remark.text), stacklevel=3)
+            warnings.warn(PYTHON.text(remark.text), stacklevel=3)
 
 
 def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
@@ -174,40 +174,15 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
     raise InputError(f"is a {type(workload).__name__}", "workload", expected)
 
 
-def scenario_options_of(failures: Failures | None, arguments: dict[str, Any]) -> ScenarioOptions:
-    """Return the options of a scenario.
-
-    Raises
-    ------
-    InputError
-        If an option is unknown, a value is invalid, or a seed has no effect.
-    """
-    if failures is not None and not isinstance(failures, Failures):
-        raise InputError(f"is {short(failures)}", "failures", "rebat.failures(...)")
-    for name in arguments:
-        if name in OF_FAILURES and name != "seed":
-            raise InputError("is an option of failures", name, f"rebat.failures({name}=...)")
-        if name not in ARGUMENTS:
-            raise unknown_name("option of run", name, ARGUMENTS)
-    drawn = {"silent_errors", "silent_error_probability"} & arguments.keys()
-    if "seed" in arguments and (failures or not drawn):
-        raise InputError(
-            "has no effect", "--seed", "failures(..., seed=...), or silent errors without failures"
-        )
-    options = converted(arguments, ScenarioOptions)
-    if failures is None:
-        return options
-    of_failures = {name: getattr(failures, name) for name in OF_FAILURES}
-    return msgspec.structs.replace(options, **of_failures)
-
-
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """Policies with a prepared workload and scenario, ready to run."""
 
     policies: list[Any]
     workload: LoadedWorkload
     stage: Stage
+    case: Case
     options: ScenarioOptions
+    """The options of the first seed."""
     many: SeedOptions
     origin: Origin
     uses_law_mtbf: bool = False
@@ -286,35 +261,18 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def _seeds(self) -> Result:
         from rebat.runs.seeds import SeedRuns, run_seeds  # a single seed needs no processes
 
-        self._check_drawn()
-        names = {p.name: getattr(p, "place", p.name) or p.name for p in self.policies}
-        kinds = {p.name: p.kind for p in self.policies if not getattr(p, "place", p.name)}
-        n_seeds = self.many.n_seeds
         runs = SeedRuns(
-            self.workload.origin,
-            names,
-            self._scenario,
-            self.options.seed,
-            n_seeds,
+            self.case,
+            tuple(policy.name for policy in self.policies),
+            {p.name: p.kind for p in self.policies if not getattr(p, "place", p.name)},
+            self.workload.n_nodes,
             self.many.workers or len(os.sched_getaffinity(0)),
             self.many.narrow(),
-            kinds,
         )
-        with counting_bar("runs", n_seeds * len(names)) as on_progress:
+        n_runs = self.many.n_seeds * len(runs.names)
+        with counting_bar("runs", n_runs) as on_progress:
             seeds: Runs[str] = run_seeds(runs, on_progress)
         return Result.of_seeds(seeds, self.provenance, self.origin)
-
-    def _scenario(self, seed: int) -> Scenario:
-        options = msgspec.structs.replace(self.options, seed=seed)
-        return options.scenario()
-
-    def _check_drawn(self) -> None:
-        scenario = self._scenario(self.options.seed)
-        failures = scenario.failures
-        if not (failures and failures.law.seeded) and scenario.silent_errors is None:
-            law = failures.law if failures else None
-            expected = _random_failures(law, scenario.cores_per_node)
-            raise InputError("has no effect: nothing is random", "--seeds", expected)
 
 
 def _of_record(options: ScenarioOptions, mtbf_s: float, workload: Workload) -> Iterator[Remark]:
@@ -326,22 +284,11 @@ def _of_record(options: ScenarioOptions, mtbf_s: float, workload: Workload) -> I
         )
 
 
-def _random_failures(law: Law | None, cores_per_node: int) -> str:
-    """Return which options make a run random. ``law`` is a law that does not depend on the seed."""
-    if law is None:
-        return "--mtbf, --law or --silent-errors as well"
-    if isinstance(law, Trace):
-        numbers = " (the file must contain numbers of nodes)" if cores_per_node > 1 else ""
-        turned = f"--law record:file={law.file},turn=true{numbers} in place of these failures"
-        return f"{turned}, or --silent-errors as well"
-    return "turn=true in the law of recorded failures, or --silent-errors as well"
-
-
 def study(
     workload: Callable[[], LoadedWorkload],
     policies: Policies,
-    options: ScenarioOptions,
-    used: UsedOptions,
+    given: Mapping[str, Any],
+    door: Door,
     many: SeedOptions,
     command: CommandLine | None = None,
     explain: bool = False,
@@ -349,34 +296,32 @@ def study(
 ) -> Study:
     """Check all options, then read and prepare the workload.
 
-    ``command`` is the command line that is recorded with the result. With ``explain``, the runs
-    record their plans. A site states the policy and the failures that are not given.
+    ``given`` contains the options of a scenario that the user set. ``command`` is the command line
+    that is recorded with the result. With ``explain``, the runs record their plans. A site states
+    the policy and the failures that are not given.
     """
     many.check()
     if explain and many.many:
         raise InputError("has no effect", "--explain", "a single seed")
-    options = failures_of(site, options, many.many)
-    check_options(options, used)
+    given = with_failures_of(site, given, many.many)
     if isinstance(policies, list | tuple):
         policies = policies_of(site, policies)
     with error_at("--policy"):
         presets = chosen(policies, many.many)
-    nodes = options.nodes
-    scenario = options.with_law_mtbf(nodes).scenario()
-    with error_at("--window"):
-        parse_window(scenario.window)
-    with error_at("--select"):
-        parse_selection(scenario.select)
+    names = [getattr(policy, "place", policy.name) or policy.name for policy in presets]
+    case = many.of_seeds(case_of(given, names, door))
+    options = single_options(case)
     jobs = workload()
-    if of_law := options.uses_law_mtbf:
-        options = options.with_law_mtbf(nodes or jobs.n_nodes)
-        scenario = options.scenario()
+    of_law = options.uses_law_mtbf
+    options = options.with_law_mtbf(options.nodes or jobs.n_nodes)
+    scenario = options.scenario()
     with errors_name_nodes(names_in((jobs.machine or {}).get("nodes"))):
         stage = staged(prepared(jobs, scenario), scenario)
     return Study(
         policies=presets,
         workload=jobs,
         stage=stage,
+        case=replace(case, workloads={"workload": jobs.origin}),
         options=options,
         many=many,
         origin=origin_of(

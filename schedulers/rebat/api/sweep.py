@@ -4,29 +4,27 @@
 from __future__ import annotations
 
 import itertools
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec.structs import replace
 
-from rebat.api.checks import in_python, keyword, lists
+from rebat.api.cases import FailuresOf, given_in, policies_of, site_in, with_failures_of
 from rebat.api.result import Plot
+from rebat.api.signatures import keyword, lists
 from rebat.api.workloads import LoadedWorkload, as_file, load_workload
-from rebat.campaign.grid import CheckpointIn, FailuresIn, GridIn
-from rebat.campaign.opening import Campaign, campaign_of
+from rebat.campaign.grid import check_names
+from rebat.campaign.opening import Campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.store import TABLE, Store
+from rebat.campaign.store import TABLE, Owner, Store
 from rebat.campaign.tables import failures as failed_units
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError, PolicyError, short, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.units import exact
-from rebat.models.failures.laws import parameters as parameters_of_law
 from rebat.report.runs_index import (
     RunIndex,
     SweptRuns,
@@ -43,27 +41,16 @@ from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
 from rebat.results.intervals import Interval, spread
 from rebat.results.metric import Name
+from rebat.runs.case import PYTHON, Case, Door, case_of, expand, one_value
 from rebat.runs.scenario import OPTIONS
+from rebat.runs.simulating import units
 from rebat.runs.unit import Source
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 FILE = Path("sweep.toml")
-"""Name of the campaign file in the results of a sweep."""
-
-CHECKPOINT = {
-    name: option.extra["key"] for name, option in OPTIONS.items() if "key" in option.extra
-}
-"""Keys of ``[grid.checkpoint]`` for the parameters of checkpoints."""
-
-_GRID = tuple(
-    name
-    for name in GridIn.__struct_fields__
-    if name not in ("name", "workloads", "policies", "sweep", "failures", "checkpoint")
-)
-_FAILURES = tuple(name for name in FailuresIn.__struct_fields__ if name not in ("law", "seeds"))
-
+"""File in the identity of a sweep's results. It does not exist."""
 
 FORMS = ("png", "svg", "pdf")
 """Formats of the pictures of a sweep."""
@@ -315,24 +302,13 @@ class SweepResult:
         return "".join(f"<p>{self.plot(over=axis).html()}</p>" for axis in self.axes)
 
 
-def _keywords() -> list[Parameter]:
-    """Return the parameters of `sweep` for the default failure law."""
-    fields = {**parameters_of_law("authors")}
-    for struct, names in ((FailuresIn, _FAILURES), (GridIn, _GRID)):
-        fields |= {field.name: field for field in structs.fields(struct) if field.name in names}
-    checkpoints = {field.name: field for field in structs.fields(CheckpointIn)}
-    fields |= {name: checkpoints[key] for name, key in CHECKPOINT.items()}
-    return [keyword(name, field.default) for name, field in fields.items()]
-
-
-@lists(_keywords(), others=True)
+@lists([keyword(name, option.default) for name, option in OPTIONS.items()], others=True)
 def sweep(
     workload: Workload | str | Path,
-    policies: str | Sequence[str],
+    policies: str | Sequence[str] = (),
     *,
-    seeds: int = 10,
-    law: str | None = None,
-    checkpoint: str = "none",
+    failures: FailuresOf = None,
+    seeds: int | None = None,
     workers: int | None = None,
     out: str | Path | None = None,
     **parameters: Any,
@@ -342,25 +318,24 @@ def sweep(
     Parameters
     ----------
     workload : Workload, str or Path
-        A workload, or an argument of `load_workload`.
+        A workload, or an argument of `load_workload`. A site (``site.toml``) also states the policy
+        and the failures, if they are not given.
     policies : str or sequence of str
         Names of policies. ``{name}`` in a policy is replaced by each value of the parameter
         ``name``.
-    seeds : int
-        Number of seeds of the failures. All policies have the same failures.
-    law : str, optional
-        Name of a failure law (default: ``"authors"`` if ``mtbf`` is set).
-    checkpoint : {"none", "young-daly", "perfect"}
+    failures : Failures, str or Path, optional
+        How nodes fail, from `failures`, or an event file.
+    seeds : int, optional
+        Number of seeds of the failures (default: 10, or 1 if nothing is random). All policies have
+        the same failures.
     workers : int, optional
         Number of workers (default: one per core).
     out : str or Path, optional
         Folder of the results. If a sweep is interrupted, the same call continues it.
     **parameters
-        Values, or lists of values: the parameters of the law (``mtbf``, ``downtime``, ...),
-        ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, ``load``, and the
-        names in braces in policies. Parameters with one value only: ``begin``, ``horizon`` and
-        other keys of ``[grid.failures]``, ``window``, ``select`` and other keys of ``[[grid]]`` in
-        a campaign file.
+        Values, or lists of values: the options of ``rebat run``, the parameters of ``law`` and the
+        names in braces in policies. ``law`` is the name of a law (``"weibull"``) or a complete law
+        (``"weibull:scale=5800h,shape=8"``).
 
     Raises
     ------
@@ -378,99 +353,63 @@ def sweep(
     (4, 7)
     """
     named = [policies] if isinstance(policies, str) else list(policies)
-    with in_python(), tempfile.TemporaryDirectory() as temporary:
+    with PYTHON.errors(), tempfile.TemporaryDirectory() as temporary:
+        case = sweep_case(
+            policies_of(site_in(workload), named),
+            with_failures_of(site_in(workload), given_in(failures, parameters), True),
+            Door({} if seeds is None else {"seed": "seeds"}, ""),
+            seeds,
+        )
         source = _read(workload, Path(temporary)).origin
-        tables = tables_of(source, grid_of(named, law, seeds, checkpoint, parameters))
         folder = Path(temporary) / "results" if out is None else Path(out)
-        try:
-            campaign = campaign_of(tables, FILE)
-        except InputError as error:
-            raise _of_arguments(error) from None
-        performed(campaign, folder, workers)
-        result = SweepResult(folder / TABLE)
-    if not result.axes:
+        return swept_case(case, source, folder, workers)
+
+
+SEEDS = 10
+"""Default number of seeds of a sweep."""
+
+
+def sweep_case(
+    policies: Sequence[str], given: Mapping[str, Any], door: Door, seeds: int | None
+) -> Case:
+    """Return the case of a sweep. At least one name has several values, which are numbers."""
+    first = one_value("seed", given.get("seed", 0), door)
+    seed = range(first, first + (SEEDS if seeds is None else seeds))
+    case = case_of({**given, "seed": seed}, policies, door, folder=Path(), grid="sweep")
+    axes = {name: of for name, of in case.values.items() if len(of) > 1 and name != "seed"}
+    for name, values in axes.items():
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+            expected = "numbers or durations; a campaign compares texts"
+            raise InputError(f"is {short(list(values))}", door.place(name), expected)
+    if not axes:
         raise InputError("no parameter has several values", expected="mtbf=['1h', '3h'], ...")
-    return result
+    return case
 
 
-def tables_of(source: Source, grid: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables of a campaign file with a workload and a grid."""
-    return {
-        "workloads": {"workload": {"file": source.file, **source.options}},
-        "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
-    }
-
-
-_PLACE = re.compile(r"grid(?:\[0\](?:\.(failures|sweep|checkpoint))?| 'sweep')(?:\.|: |$)")
-"""Place in the grid of a sweep. The rest of the text is the name of a parameter."""
-
-
-def _of_arguments(error: InputError) -> InputError:
-    """Return an error about the grid of a sweep with the arguments of `sweep` as its places."""
-    place = _PLACE.match(error.where or "")
-    if error.where is None or place is None:
-        return error
-    name = error.where[place.end() :] or place[1]
-    if place[1] == "checkpoint":
-        name = {key: argument for argument, key in CHECKPOINT.items()}.get(name, name)
-    expected = error.expected and error.expected.replace(" in [grid.sweep]", "")
-    return InputError(error.problem, name, expected)
-
-
-def performed(campaign: Campaign, folder: Path, workers: int | None) -> None:
-    """Run a campaign with progress.
+def swept_case(case: Case, source: Source, folder: Path, workers: int | None) -> SweepResult:
+    """Simulate a case with progress, and store the results in a folder.
 
     Raises
     ------
     PolicyError
-        If a run fails; the message contains the first reason.
+        If a run fails. The message contains the first reason.
     """
+    specs = [*expand(replace(case, workloads={"workload": source}))]
+    for spec in specs:
+        check_names(spec, case.door.place("policies"))
+    campaign = Campaign(Owner(FILE.stem, FILE.name), units(specs))
     with campaign_bar() as on_progress:
         status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
     if status.failed:
         label, error = failed_units(campaign, Store(folder))[0]
         raise PolicyError(f"{status.failed} of {status.total} runs failed; {label}: {error}")
+    return SweepResult(folder / TABLE)
 
 
 def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
     if isinstance(workload, Workload):
         return as_file(workload, folder)
     return load_workload(workload)
-
-
-def grid_of(
-    policies: Sequence[str],
-    law: str | None,
-    seeds: int,
-    checkpoint: str,
-    parameters: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the keys of a grid for these parameters."""
-    of_law = parameters_of_law(law or "authors")
-    places = {name for name in parameters if any(f"{{{name}}}" in policy for policy in policies)}
-    grid: dict[str, Any] = {"policies": list(policies), "sweep": {}, "failures": {}}
-    checkpoints: dict[str, Any] = {}
-    for name, value in parameters.items():
-        if name in places:
-            grid["sweep"][name] = value if isinstance(value, list) else [value]
-        elif name in of_law or name in _FAILURES:
-            grid["failures"][name] = value
-        elif name in CHECKPOINT:
-            checkpoints[CHECKPOINT[name]] = value
-        elif name in _GRID:
-            grid[name] = value
-        else:
-            valid = [*of_law, *_FAILURES, *CHECKPOINT, *_GRID, "seeds", "law", "checkpoint"]
-            raise unknown_name("parameter", name, valid)
-    if grid["failures"] or law is not None:
-        grid["failures"] |= {"law": law or "authors", "seeds": list(range(seeds))}
-    else:
-        del grid["failures"]
-    if checkpoints and checkpoint == "none":
-        raise InputError("has no effect", ", ".join(checkpoints), "checkpoint='young-daly'")
-    if checkpoint != "none":
-        grid["checkpoint"] = {"model": checkpoint, **checkpoints}
-    return grid
 
 
 def _metric(text: str) -> tuple[str, str | None]:

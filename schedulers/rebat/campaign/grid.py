@@ -8,127 +8,71 @@ grids. In the name of a policy, ``{spares}`` is replaced by each value of ``spar
 
 from __future__ import annotations
 
-import itertools
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec.structs import FieldInfo
 
-from rebat.core.cores import check_machine
-from rebat.core.errors import InputError, check_keys, unknown_name
-from rebat.core.units import parse_duration
-from rebat.models.checkpoint import Rounding
-from rebat.models.failures.correlated import Correlation, correlated
-from rebat.models.failures.law import Law
-from rebat.models.failures.laws import law_named, make_law, parameters, read
-from rebat.models.operations import read_operations
+from rebat.core.errors import InputError, check_keys, error_at, short, unknown_name
+from rebat.models.failures.laws import parameters
 from rebat.report.kind import Document
-from rebat.runs.reading import (
-    Duration,
-    check_seeds,
-    convert,
-    distinct,
-    nonempty,
-    required,
-    seconds,
-)
-from rebat.runs.scenario import (
-    MOST_LOAD,
-    OPTIONS,
-    CheckpointModel,
-    Checkpoints,
-    Conditions,
-    FailureScenario,
-    OperationFile,
-    PerfectCheckpoints,
-    Scenario,
-    ScenarioOptions,
-    SilentErrors,
-    TierCheckpoints,
-)
+from rebat.runs.case import Case, Door, case_of, expand
+from rebat.runs.reading import check_seeds, convert, distinct, required
+from rebat.runs.scenario import OPTIONS
 from rebat.runs.unit import RunSpec, Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
-# ---- the tables of a grid
-
-_DEFAULTS = ScenarioOptions()
-"""The same defaults as on the command line."""
+# ---- grids
 
 
-class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table ``[grid.failures]``. It also contains the parameters of the law.
+class GridIn(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of ``[[grid]]`` besides the options of `rebat run`.
 
-    For ``group`` and the cascade options, see `Correlation`.
+    All combinations of workloads, policies and values of options are simulated.
     """
-
-    law: str | None = None
-    model: str | None = None
-    """Alternative name of ``law``."""
-    file: str | None = None
-    """Event file, for the law ``trace``."""
-    seeds: list[int] | Literal["workload"] | None = None
-    """Seeds of the failures. If 'workload', each workload's own seed is used."""
-    horizon: Duration | None = None
-    begin: Duration = 0
-    group: int = _DEFAULTS.failure_group
-    cascade: float = _DEFAULTS.cascade
-    cascade_window: Duration = _DEFAULTS.cascade_window
-    cascade_within: int = 0
-
-
-class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table ``[grid.checkpoint]``. The default MTBF is the MTBF of the failures.
-
-    Durations and tiers can have several values. The model 'perfect' has no other parameters.
-    """
-
-    model: Literal["none", "young-daly", "perfect", "tiers:auto"] = "young-daly"
-    tiers: str | list[str] = _DEFAULTS.tiers
-    cost: Duration | list[Duration] = _DEFAULTS.checkpoint_cost
-    recovery: Duration | list[Duration] = _DEFAULTS.recovery_cost
-    rounding: Rounding = _DEFAULTS.checkpoint_rounding
-    mtbf: Duration | list[Duration] | None = None
-
-
-class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table ``[grid.silent_errors]``. Each rate or probability runs with each failure seed.
-
-    ``seeds`` is used only if no failures are drawn at random.
-    """
-
-    rate: float | list[float] | None = None
-    probability: float | list[float] | None = None
-    seeds: list[int] | None = None
-
-
-class GridIn(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table ``[[grid]]``: all combinations of workloads, policies and failures."""
 
     name: str
     workloads: list[str]
     policies: list[str]
-    failure_free: list[str] = []  # noqa: RUF012
+    failure_free: list[str] = []
     """Policies to run without failures and silent errors, once with each checkpoint model."""
     failure_free_checkpoints: bool = True
     """Whether the runs of ``failure_free`` policies have checkpoints."""
-    sweep: dict[str, list[Any]] = {}  # noqa: RUF012
-    """Values for the names in braces in policies (see `swept`)."""
-    failures: dict[str, Any] | None = None
-    checkpoint: CheckpointIn | None = None
-    silent_errors: SilentErrorsIn | None = None
-    operations: str | None = None
-    nodes: int | list[int] | None = None  # type: ignore[assignment]
-    load: float | list[float] = 1.0  # type: ignore[assignment]
+    seeds: int | list[int] | Literal["workload"] | None = None
+    """Number of seeds, or a list. If 'workload', each workload's own seed is used."""
+    sweep: dict[str, list[Any]] = {}
+    """Values for the names in braces in policies."""
 
 
-_FAILURES = FailuresIn.__struct_fields__
+_OF_CHECKPOINTS = {
+    option.extra["key"]: name for name, option in OPTIONS.items() if "key" in option.extra
+}
 
+ALIASES = {
+    "failures": {
+        "model": "law",
+        "horizon": "horizon",
+        "begin": "begin",
+        "group": "failure_group",
+        **{name: name for name in ("cascade", "cascade_window", "cascade_within")},
+        "cores_per_node": "cores_per_node",
+    },
+    "checkpoint": {"model": "checkpoint", "tiers": "tiers", **_OF_CHECKPOINTS},
+    "silent_errors": {"rate": "silent_errors", "probability": "silent_error_probability"},
+}
+"""Keys of the tables within a grid, with the options for which they stand. The table ``failures``
+also contains the parameters of the law."""
 
-# ---- expansion
+KEYS = (*GridIn.__struct_fields__, *(name for name in OPTIONS if name != "seed"))
+"""All keys of a grid. Those of `ALIASES` may be tables."""
+
+TABLE_KEYS = {
+    "failures": ("law", "file", *ALIASES["failures"], "seeds"),
+    "checkpoint": (*ALIASES["checkpoint"],),
+    "silent_errors": (*ALIASES["silent_errors"], "seeds"),
+}
+"""The keys of the tables within a grid."""
 
 
 def runs(document: Document) -> list[RunSpec]:
@@ -141,28 +85,19 @@ def runs(document: Document) -> list[RunSpec]:
     specs = [
         spec
         for where, table in document.grids
-        for spec in _expand(_grid(table, where, workloads), where, workloads, folder)
+        for spec in expand(case_in(table, where, workloads, folder))
     ]
     for spec in specs:
-        _check_names(spec)
+        check_names(spec, f"grid {spec.grid!r}: policies")
     return specs
 
 
-def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
-    table = _with_cores(table, where)
-    if "seeds" in table:
-        problem = "is not a key of [[grid]]"
-        raise InputError(problem, f"{where}.seeds", "seeds in [grid.failures]")
-    check_keys(table, GridIn.__struct_fields__, where)
-    inner = {"checkpoint": CheckpointIn, "silent_errors": SilentErrorsIn}
-    for key, kind in inner.items():
-        if isinstance(table.get(key), dict):
-            check_keys(table[key], kind.__struct_fields__, f"{where}.{key}")
-    for key in ("nodes", "cores_per_node"):
-        for count in _several(table.get(key)):
-            if isinstance(count, int) and count < 1:
-                raise InputError(f"is {count}", f"{where}.{key}", "at least 1")
-    grid = convert(table, GridIn, where)
+def case_in(table: dict[str, Any], where: str, workloads: Named, folder: Path) -> Case:
+    """Return the case that a grid describes. ``where`` is its place in the file."""
+    check_keys(table, KEYS, where)
+    grid = convert(
+        {key: table[key] for key in table if key in GridIn.__struct_fields__}, GridIn, where
+    )
     for key in ("workloads", "policies", "failure_free"):
         distinct(getattr(grid, key), f"{where}.{key}")
     for name in grid.workloads:
@@ -170,322 +105,103 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
             raise unknown_name("workload", name, workloads).at(f"{where}.workloads")
     if not grid.workloads or not (grid.policies or grid.failure_free):
         raise InputError("has no runs", where, "workloads and policies")
-    _check_machines(grid, where)
-    return _swept(grid, where)
-
-
-def _check_machines(grid: GridIn, where: str) -> None:
-    """Check the numbers of nodes and cores, and the loads."""
-    for key in ("nodes", "cores_per_node"):
-        counts = _several(getattr(grid, key))
-        nonempty(counts, f"{where}.{key}")
-        for count in counts:
-            check_machine(count or 1, f"{where}.{key}")
-    nonempty(_several(grid.load), f"{where}.load")
-    for load in _several(grid.load):
-        if not 0 < load <= MOST_LOAD:
-            raise InputError(f"is {load:g}", f"{where}.load", f"above 0, at most {MOST_LOAD:g}")
-
-
-def _several(value: Any) -> list[Any]:
-    """Return the values of a parameter as a list. A single value becomes a list."""
-    return value if isinstance(value, list) else [value]
-
-
-def _swept(grid: GridIn, where: str) -> GridIn:
-    """Return the grid with a copy of each policy for each value in ``[grid.sweep]``."""
-    check_values([*grid.policies, *grid.failure_free], grid.sweep, f"{where}.sweep")
-    named = {
-        key: swept(getattr(grid, key), grid.sweep, f"{where}.{key}")
-        for key in ("policies", "failure_free")
-    }
-    return msgspec.structs.replace(grid, **named)
-
-
-def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Move ``cores_per_node`` from the failures (its place in older files) to the grid."""
-    failures = table.get("failures")
-    if not isinstance(failures, dict) or "cores_per_node" not in failures:
-        return table
-    others = {key: value for key, value in failures.items() if key != "cores_per_node"}
-    if "cores_per_node" in table:
-        place = f"{where}.failures.cores_per_node"
-        raise InputError("is a duplicate", place, "cores_per_node only in the grid")
-    return {**table, "cores_per_node": failures["cores_per_node"], "failures": others}
-
-
-def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterator[RunSpec]:
-    free = Scenario(
-        **grid.conditions, operations=_operations(grid.operations, folder, f"{where}.operations")
+    given, places = _options(table, where)
+    for name, values in grid.sweep.items():
+        if not any(f"{{{name}}}" in policy for policy in (*grid.policies, *grid.failure_free)):
+            expected = f"a policy that contains {{{name}}}"
+            raise InputError("has no effect", f"{where}.sweep.{name}", expected)
+        given[name], places[name] = values, f"{where}.sweep.{name}"
+    seeds, of_seeds = _seeds(table, grid, where)
+    named = {name: source for key in grid.workloads for name, source in workloads[key].items()}
+    if seeds == "workload":
+        if any(source.generator is None for source in named.values()):
+            expected = "a list of seeds, because the workload has no seed"
+            raise InputError("is 'workload'", of_seeds, expected)
+    elif seeds is not None:
+        given["seed"], places["seed"] = seeds, of_seeds
+    return case_of(
+        given,
+        grid.policies,
+        Door(places, f"{where}."),
+        folder=folder,
+        grid=grid.name,
+        workloads=named,
+        own_seeds=seeds == "workload",
+        failure_free=grid.failure_free,
+        failure_free_checkpoints=grid.failure_free_checkpoints,
     )
-    named = [item for name in grid.workloads for item in workloads[name].items()]
-    loads = _several(grid.load)
-    for (workload, source), nodes, load in itertools.product(named, _several(grid.nodes), loads):
-        free = msgspec.structs.replace(free, nodes=nodes, load=float(load))
-        scenarios = list(_scenarios(grid, free, where, folder, source))
-        base = RunSpec(
-            grid=grid.name, workload=workload, policy="", source=source, folder=str(folder)
-        )
-        for scenario, policy in itertools.product(
-            _without_failures(grid, free, scenarios), grid.failure_free
-        ):
-            yield msgspec.structs.replace(base, policy=policy, scenario=scenario)
-        for scenario, policy in itertools.product(scenarios, grid.policies):
-            yield msgspec.structs.replace(base, policy=policy, scenario=scenario)
 
 
-def _without_failures(
-    grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]
-) -> list[Scenario]:
-    """Return the scenarios of the ``failure_free`` policies, one for each checkpoint model."""
-    if not grid.failure_free_checkpoints:
-        return [free]
-    kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
-    return [msgspec.structs.replace(free, checkpoint=checkpoint) for checkpoint in kinds]
+def _options(table: dict[str, Any], where: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of options and of parameters of the law, and their places in the file."""
+    given, places = dict[str, Any](), dict[str, str]()
+
+    def add(name: str, value: Any, place: str) -> None:
+        if name in given:
+            raise InputError("is a duplicate", place, f"only {places[name]}")
+        given[name], places[name] = value, place
+
+    for key, value in table.items():
+        place = f"{where}.{key}"
+        if isinstance(value, dict) and key in ALIASES:
+            for name, inner, inner_place in _inner(key, value, place):
+                add(name, inner, inner_place)
+        elif key in OPTIONS:
+            add(key, value, place)
+    return given, places
 
 
-def _operations(file: str | None, folder: Path, where: str) -> OperationFile | None:
-    if file is None:
-        return None
-    try:
-        return OperationFile(file, tuple(read_operations(folder / file)))
-    except InputError as error:
-        raise error.at(where) from None
-
-
-def _scenarios(
-    grid: GridIn, free: Scenario, where: str, folder: Path, source: Source
-) -> Iterator[Scenario]:
-    """Yield all combinations of failure scenarios and silent errors."""
-    silent = grid.silent_errors
-    for failures in _failures(grid.failures, f"{where}.failures", folder, source):
-        seeds = [failures.seed] if failures and failures.law.drawn else None
-        if silent and silent.seeds is not None and seeds is not None:
-            problem = "has no effect: silent errors use the seeds of the failures"
-            raise InputError(problem, f"{where}.silent_errors.seeds")
-        for checkpoint, errors in itertools.product(
-            _checkpoints(grid.checkpoint, failures, free.nodes, f"{where}.checkpoint"),
-            _silent_errors(silent, seeds, f"{where}.silent_errors"),
-        ):
-            yield msgspec.structs.replace(
-                free, failures=failures, checkpoint=checkpoint, silent_errors=errors
-            )
-
-
-def _silent_errors(
-    silent: SilentErrorsIn | None, seeds: list[int] | None, where: str
-) -> list[SilentErrors | None]:
-    if silent is None:
-        return [None]
-    options = {"rate": silent.rate, "probability": silent.probability}
-    used = {name: value for name, value in options.items() if value is not None}
-    if len(used) != 1:
+def _inner(key: str, table: dict[str, Any], where: str) -> Iterator[tuple[str, Any, str]]:
+    """Yield the options in a table of a grid: name, value and place."""
+    valid, aliases = TABLE_KEYS[key], ALIASES[key]
+    if key == "failures":
+        if {"law", "model"} <= {*table}:
+            raise InputError("has no effect", f"{where}.model", "only one of law and model")
+        law = table.get("law", table.get("model", "trace" if "file" in table else "authors"))
+        with error_at(f"{where}.{'model' if 'model' in table else 'law'}"):
+            valid = (*valid, *parameters(str(law)))
+        yield "law", str(law), f"{where}.law" if "law" in table else where
+    elif key == "checkpoint" and "model" not in table:
+        yield "checkpoint", "young-daly", where
+    elif key == "silent_errors" and not {"rate", "probability"} & {*table}:
         raise InputError("needs either rate or probability", where, "one of the two")
-    ((name, value),) = used.items()
-    values = _several(value)
-    nonempty(values, f"{where}.{name}")
-    below = 1.0 if name == "probability" else math.inf
-    for number in values:
-        if not 0 <= number < below:
-            raise InputError(f"is {number}", f"{where}.{name}", f"at least 0 and below {below:g}")
-    if seeds is None:
-        seeds = [0] if silent.seeds is None else silent.seeds
-    check_seeds(seeds, f"{where}.seeds")
-    distinct(seeds, f"{where}.seeds")
-    return [SilentErrors(**{name: float(v)}, seed=seed) for v in values for seed in seeds]
-
-
-def _failures(
-    table: dict[str, Any] | None, where: str, folder: Path, source: Source
-) -> list[FailureScenario | None]:
-    """Return all combinations of parameter values and seeds.
-
-    If ``seeds`` is 'workload', use the seed of the workload.
-    """
-    if table is None:
-        return [None]
-    options = convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)
-    name = _law_name(options, where)
-    fields = parameters(name)
-    check_keys(table, [*(key for key in _FAILURES if key != "file"), *fields], where)
-    files = law_named(name).paths
-    values = {key: _each(field, table[key], f"{where}.{key}", folder if key in files else None)
-              for key, field in fields.items() if key in table}  # fmt: skip
-    correlation = _correlation(options, table, where)
-    laws = [_law(name, dict(zip(values, chosen, strict=True)), correlation, where)
-            for chosen in itertools.product(*values.values())]  # fmt: skip
-    if not all(law.drawn for law in laws):
-        for key in {"seeds", "horizon"} & {*table}:
-            raise InputError("has no effect", f"{where}.{key}", "a law that draws failures")
-    seeds = _seeds(options, source, f"{where}.seeds")
-    horizon = options.horizon
-    horizon_s = None if horizon is None else seconds(horizon, f"{where}.horizon")
-    begin_s = parse_duration(options.begin)
-    return [FailureScenario(law, seed, horizon_s, begin_s) for law in laws for seed in seeds]
-
-
-def _seeds(options: FailuresIn, source: Source, where: str) -> list[int]:
-    if options.seeds == "workload":
-        if source.generator is None:
-            raise InputError(
-                "is 'workload'", where, "a list of seeds, because the workload has no seed"
-            )
-        return [source.seed]
-    seeds = [0] if options.seeds is None else options.seeds
-    distinct(seeds, where)
-    check_seeds(seeds, where)
-    return seeds
-
-
-def _law_name(options: FailuresIn, where: str) -> str:
-    if options.law is not None and options.model is not None:
-        raise InputError("has no effect", f"{where}.model", "only one of law and model")
-    name = options.law or options.model
-    if name is None:
-        return "authors" if options.file is None else "trace"
-    try:
-        law_named(name)
-    except InputError as error:
-        raise error.at(f"{where}.{'law' if options.law else 'model'}") from None
-    return name
-
-
-def _correlation(options: FailuresIn, table: dict[str, Any], where: str) -> Correlation:
-    if not options.cascade:
-        for key in {"cascade_window", "cascade_within"} & {*table}:
-            raise InputError("has no effect", f"{where}.{key}", "a value above 0 for cascade")
-    try:
-        return Correlation(
-            group=options.group,
-            cascade=options.cascade,
-            cascade_window_s=seconds(options.cascade_window, "cascade_window"),
-            cascade_within=options.cascade_within,
-        )
-    except InputError as error:
-        raise error.at(where) from None
-
-
-def _law(name: str, values: Mapping[str, Any], correlation: Correlation, where: str) -> Law:
-    try:
-        return correlated(make_law(name, values), correlation)
-    except InputError as error:
-        raise error.at(where) from None
-
-
-def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list[Any]:
-    """Return the values of a parameter. File names are relative to the folder."""
-    parsed = [read(field, each, where) for each in _several(value)]
-    nonempty(parsed, where)
-    return parsed if folder is None else [str(folder / file) for file in parsed]
-
-
-def _checkpoints(
-    checkpoint: CheckpointIn | None, scenario: FailureScenario | None, n_nodes: int | None,
-    where: str,
-) -> Sequence[Checkpoints | None]:  # fmt: skip
-    """Return the checkpoint models for all combinations of MTBF, cost and recovery.
-
-    With storage tiers, return all combinations of MTBF and tiers.
-
-    Parameters
-    ----------
-    scenario : FailureScenario, optional
-        Failures. Their MTBF is the default MTBF of the checkpoints.
-    n_nodes : int, optional
-        Number of nodes in the grid. It is needed for laws with a rate per node.
-    where : str
-        Place in the file, for errors.
-    """
-    if checkpoint is None or checkpoint.model == "none":
-        return [None]
-    _check_parameters(checkpoint, where)
-    if checkpoint.model == "perfect":
-        return [PerfectCheckpoints()]
-    mtbfs = _seconds(_mtbf(checkpoint, scenario, n_nodes, where), f"{where}.mtbf")
-    if checkpoint.model == "tiers:auto":
-        return list(_in_tiers(checkpoint, scenario, mtbfs, f"{where}.tiers"))
-    costs = _seconds(checkpoint.cost, f"{where}.cost")
-    recoveries = _seconds(checkpoint.recovery, f"{where}.recovery")
-    return [
-        CheckpointModel(mtbf_s, cost_s, recovery_s, checkpoint.rounding)
-        for mtbf_s, cost_s, recovery_s in itertools.product(mtbfs, costs, recoveries)
-    ]
-
-
-def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
-    """Raise InputError if a parameter is set, but has no effect."""
-    model, default = ScenarioOptions(checkpoint=checkpoint.model), CheckpointIn()
-    options = {option.extra.get("key", name): option.extra for name, option in OPTIONS.items()}
-    names = [name for name in CheckpointIn.__struct_fields__ if name != "model"]
-    needs = {name: (*options[name]["needs"], *options[name]["prepares"]) for name in names}
-    used = [name for name in names if all(need.holds(model) for need in needs[name])]
-    for name in (name for name in names if name not in used):
-        if getattr(checkpoint, name) == getattr(default, name):
+    check_keys(table, valid, where)
+    for name, value in table.items():
+        unset = name in ("begin", "cascade_within") and value == 0
+        if name in ("law", "seeds") or (name == "model" and key == "failures") or unset:
             continue
-        if not used:
-            problem = f"{checkpoint.model} checkpoints have no parameters"
-            raise InputError(problem, where, f'only model = "{checkpoint.model}"')
-        problem = f"has no effect on {checkpoint.model} checkpoints"
-        raise InputError(problem, f"{where}.{name}", f"only {', '.join(used)}")
+        yield aliases.get(name, name), value, f"{where}.{name}"
 
 
-def _mtbf(
-    checkpoint: CheckpointIn, scenario: FailureScenario | None, n_nodes: int | None, where: str
-) -> Any:
-    """Return the MTBF of the machine.
-
-    The MTBF is set for the checkpoints or for the failures, or is computed from a law per node.
-    """
-    if checkpoint.mtbf is not None:
-        return checkpoint.mtbf
-    mtbf_s = scenario.mtbf_s if scenario else None
-    if mtbf_s is None and scenario and n_nodes is not None:
-        mtbf_s = scenario.law.mtbf_on(n_nodes)
-    if mtbf_s is None:
-        expected = "mtbf in checkpoint or failures; or nodes in the grid, and a law with an MTBF"
-        raise InputError(f"the {_PERIODS[checkpoint.model]} needs an MTBF", where, expected)
-    return mtbf_s
-
-
-_PERIODS = {"young-daly": "Young/Daly period", "tiers:auto": "interval of tiers"}
-
-
-def _seconds(values: Any, where: str) -> list[float]:
-    listed = [seconds(value, where) for value in _several(values)]
-    nonempty(listed, where)
-    return listed
-
-
-def _in_tiers(
-    checkpoint: CheckpointIn, scenario: FailureScenario | None, mtbfs: Sequence[float], where: str
-) -> Iterator[Checkpoints]:
-    law, texts = scenario.law if scenario else None, _several(checkpoint.tiers)
-    nonempty(texts, where)
-    for mtbf_s, text in itertools.product(mtbfs, texts):
-        try:
-            yield TierCheckpoints.under(law, text, mtbf_s)
-        except InputError as error:
-            raise error.at(where) from None
+def _seeds(table: dict[str, Any], grid: GridIn, where: str) -> tuple[Any, str]:
+    """Return the seeds of a grid, or None, and their place."""
+    seeds, place = grid.seeds, f"{where}.seeds"
+    for key in ("failures", "silent_errors"):
+        inner = table.get(key)
+        if isinstance(inner, dict) and "seeds" in inner:
+            if seeds is not None:
+                raise InputError("is a duplicate", f"{where}.{key}.seeds", f"only {place}")
+            seeds, place = inner["seeds"], f"{where}.{key}.seeds"
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        seeds = list(range(seeds))
+    if seeds is None or seeds == "workload":
+        return seeds, place
+    if not isinstance(seeds, list) or not all(type(seed) is int for seed in seeds):
+        raise InputError(f"is {short(seeds)}", place, "a list of whole numbers")
+    check_seeds(seeds, place)
+    distinct(seeds, place)
+    return seeds, place
 
 
 # ---- names
 
 
-def _check_names(spec: RunSpec) -> None:
-    """Check the names and texts that are otherwise resolved and parsed only during runs."""
-    from rebat.results.measures.summary import parse_selection, parse_window
-
-    place = f"grid {spec.grid!r}"
-    for where, check in (
-        (f"{place}: policies", lambda: _check_policy(spec)),
-        (f"{place}: window", lambda: parse_window(spec.scenario.window)),
-        (f"{place}: select", lambda: parse_selection(spec.scenario.select)),
-        (f"workloads.{spec.workload}", lambda: check_source(spec.source)),
-    ):
-        try:
-            check()
-        except InputError as error:
-            raise error.at(where) from None
+def check_names(spec: RunSpec, where: str) -> None:
+    """Check the policy and the workload of a run. ``where`` is the place of the policy."""
+    with error_at(where):
+        _check_policy(spec)
+    with error_at(f"workloads.{spec.workload}"):
+        check_source(spec.source)
 
 
 def _check_policy(spec: RunSpec) -> None:
@@ -495,43 +211,6 @@ def _check_policy(spec: RunSpec) -> None:
     chosen = scheduler(spec.policy, Path(spec.folder))
     if isinstance(chosen, Preset) and chosen.foresees:
         check_foresight(spec.scenario)
-
-
-_PLACE = re.compile(r"\{(\w+)\}")
-
-
-def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    """Return a policy for each combination of the values of the names in braces."""
-    texts = (text for policy in policies for text in _each_policy(policy, values, where))
-    return list(dict.fromkeys(texts))
-
-
-def check_values(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> None:
-    """Raise InputError for empty lists, duplicate values, and values that no policy uses."""
-    used = {name for policy in policies for name in _PLACE.findall(policy)}
-    for name, listed in values.items():
-        nonempty(listed, f"{where}.{name}")
-        distinct([str(value) for value in listed], f"{where}.{name}")
-        if name not in used:
-            raise InputError(
-                "has no effect", f"{where}.{name}", f"a policy that contains {{{name}}}"
-            )
-
-
-def _each_policy(policy: str, values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    names = list(dict.fromkeys(_PLACE.findall(policy)))
-    for name in names:
-        if name not in values:
-            if not values:
-                expected = f"{name} = [...] in [grid.sweep]"
-                raise InputError(f"{name!r} has no values", where, expected)
-            raise unknown_name("swept parameter", name, values).at(where)
-    combinations = itertools.product(*(values[name] for name in names))
-    return [_filled(policy, dict(zip(names, chosen, strict=True))) for chosen in combinations]
-
-
-def _filled(policy: str, chosen: Mapping[str, Any]) -> str:
-    return _PLACE.sub(lambda place: str(chosen[place[1]]), policy)
 
 
 SEED = "#"

@@ -47,9 +47,9 @@ def generate(
     Example (the first scenario of the node-stealing paper, on Mira):
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
-    from rebat.api.checks import check_options
     from rebat.models.failures.events import write_events
     from rebat.models.failures.law import generate_events
+    from rebat.runs.case import check_options
     from rebat.runs.scenario import ScenarioOptions
 
     options = ScenarioOptions(**scenario, seed=seed, horizon=horizon)

@@ -12,9 +12,9 @@ import click
 
 from rebat.api.figure_files import FigureFiles
 from rebat.api.many import SeedOptions
-from rebat.cli.command import Values, arguments_of, command, given_options, used_options
+from rebat.cli.command import Values, arguments_of, command, given_options
 from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile, print_json, reject_with_json
-from rebat.cli.scenario_options import LAW, PREPARATION, RUN, laws, scenario_options
+from rebat.cli.scenario_options import LAW, PREPARATION, RUN, given_in, laws, scenario_options
 from rebat.console.output import print_line, print_remarks, print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
@@ -99,14 +99,13 @@ def run(
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
     from rebat.api import remarks
+    from rebat.api.cases import site_in
     from rebat.api.provenance import CommandLine
     from rebat.api.records import comparison_record
     from rebat.api.run import study
     from rebat.api.sheets import check_table
-    from rebat.api.site import site_in
     from rebat.api.workloads import load_workload
     from rebat.results.files.tables import check_format
-    from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.single import failure_lines
 
     if engine:
@@ -126,8 +125,7 @@ def run(
     comparison = study(
         lambda: load_workload(workload),
         policies,
-        ScenarioOptions(**scenario, **others),
-        used_options(),
+        *given_in(scenario | others),
         seeds,
         CommandLine(
             arguments_of("run", given), {name: texts[0] for name, texts in given.items() if texts}
@@ -186,20 +184,19 @@ def toy(
     Example:
       rebat toy
     """
-    from rebat.api.failures import failures
     from rebat.api.provenance import WORKLOAD, CommandLine
     from rebat.api.records import comparison_record
     from rebat.api.run import study
     from rebat.api.workloads import load_workload
-    from rebat.runs.scenario import ScenarioOptions
+    from rebat.runs.case import Door
 
     policies = ["baseline", "sfsj"]
     given = {WORKLOAD: ["toy"], "--policy": policies, "--failures": ["toy"], "--figures": []}
     result = study(
         lambda: load_workload("toy"),
         policies,
-        ScenarioOptions(failures=failures(file="toy").failures),
-        {},
+        {"failures": "toy"},
+        Door(),
         SeedOptions(),
         CommandLine(arguments_of("run", given), {WORKLOAD: "toy", "--failures": "toy"}),
     ).run()

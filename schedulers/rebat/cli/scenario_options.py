@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 from msgspec.structs import replace
 
-from rebat.cli.command import Options, options_of
-from rebat.runs.scenario import ScenarioOptions, grouped
+from rebat.cli.command import Options, options_of, used_options
+from rebat.runs.case import Door
+from rebat.runs.scenario import OPTIONS, ScenarioOptions, grouped
 
 LAW = grouped("law", "nodes", "correlation")
 """Options of a failure law, including the short form of the most common law."""
@@ -28,6 +32,13 @@ def scenario_options(*names: str, **helps: str) -> Options:
     law_name = {"values": "law_name"}
     rows = tuple(replace(r, extra=r.extra | law_name) if r.name == "model" else r for r in rows)
     return Options(rows, make)
+
+
+def given_in(values: Mapping[str, Any]) -> tuple[dict[str, Any], Door]:
+    """Return those of the options that are on this command line, and their spelling."""
+    used = used_options()
+    given = {name: value for name, value in values.items() if name in used and name in OPTIONS}
+    return given, Door({**used, "policies": "--policy"})
 
 
 def laws(formatter: click.HelpFormatter) -> None:

@@ -139,7 +139,7 @@ def serve(
 
 def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
     """Report errors in the policies before a Batsim connects."""
-    from rebat.api.checks import error_at
+    from rebat.core.errors import error_at
     from rebat.policies.options import configure
     from rebat.policies.presets import schedulers
 

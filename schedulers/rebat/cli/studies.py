@@ -6,23 +6,14 @@ from __future__ import annotations
 import shlex
 from typing import Annotated
 
-from rebat.cli.command import Values, command, given_options, options_of, used_options
+from rebat.cli.command import Values, command, given_options, options_of
 from rebat.cli.options import Folder, ForceFolder, Json, WorkloadFile
-from rebat.cli.scenario_options import laws, scenario_options
+from rebat.cli.scenario_options import given_in, laws, scenario_options
 from rebat.console.output import print_result
+from rebat.studies.advise import advice_of
 from rebat.studies.advise import advise as advised_site
 from rebat.studies.calibrate import calibrate as calibrated_site
-
-SCENARIO = (
-    "failures",
-    "law",
-    "mtbf",
-    "downtime",
-    "cores_per_node",
-    "nodes",
-    "checkpoint_cost",
-    "recovery_cost",
-)
+from rebat.studies.calibrate import calibration_of
 
 
 @command(laws)
@@ -32,7 +23,8 @@ def advise(
     scenario: Annotated[
         Values,
         scenario_options(
-            *SCENARIO,
+            *("failures", "law", "mtbf", "downtime", "cores_per_node", "nodes"),
+            *("checkpoint_cost", "recovery_cost"),
             failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'. Each seed starts at a different time of the record.",
         ),
     ],
@@ -70,17 +62,10 @@ def advise(
       rebat advise calibration/site.toml --out advice
       rebat advise jobs.json --past past --failures site.events --minutes 10 --out advice
     """
-    from rebat.api.checks import check_options
-    from rebat.api.site import failures_of, site_in
-    from rebat.api.workloads import load_workload
-    from rebat.runs.scenario import ScenarioOptions
-    from rebat.studies.advice.advised import RECORD, SUMMARY, SUMMARY_PDF, advised
+    from rebat.studies.advice.advised import RECORD, SUMMARY, SUMMARY_PDF
 
-    site = site_in(workload)
-    options = failures_of(site, ScenarioOptions(**scenario, checkpoint="young-daly"))
-    check_options(options, used_options())
-    jobs = load_workload(workload, **({} if site is None else {"checkpoints": False}))
-    advice = advised(jobs, options, **choices, out=out, site=site)
+    given, door = given_in(scenario)
+    advice = advice_of(workload, given, door, out, **choices)
     pages = f"page: {advice.page}\npage for decisions: {out / SUMMARY}, {out / SUMMARY_PDF}"
     pages += f"\nnext: rebat whatif {shlex.quote(given_options()['WORKLOAD'][0])}"
     text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\n{pages}"
@@ -99,6 +84,7 @@ def calibrate(
             "failures",
             "nodes",
             "cores_per_node",
+            "max_attempts",
             failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'.",
         ),
     ],
@@ -128,23 +114,11 @@ def calibrate(
     """
     from contextlib import nullcontext
 
-    from rebat.api.checks import check_options
-    from rebat.api.site import failures_of, site_in
-    from rebat.api.workloads import load_workload
     from rebat.core.folders import atomic_folder
-    from rebat.runs.scenario import ScenarioOptions
-    from rebat.studies.calibration.calibrated import calibrated
-    from rebat.studies.calibration.rules import usual_policies
 
-    described = site_in(workload)
-    options = failures_of(described, ScenarioOptions(**scenario))
-    check_options(options, used_options())
+    given, door = given_in(scenario)
     with atomic_folder(out, force) if out else nullcontext() as folder:
-        jobs = load_workload(workload, **({} if described is None else {"checkpoints": False}))
-        if described is not None and described.checkpoints:
-            others["checkpoints"] = others["checkpoints"] or workload
-        policies = chosen["policies"] or usual_policies(jobs)
-        result = calibrated(jobs, past, policies, options, **others)
+        result = calibration_of(workload, past, chosen["policies"], given, door, **others)
         if folder:
             result.write(folder, out)
     page = ""

@@ -49,7 +49,7 @@ def view(
       rebat view out/june
       rebat view out/june -p sfsj --window 10d:12d --html june.html
     """
-    from rebat.api.checks import error_at
+    from rebat.core.errors import error_at
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page, place_of
     from rebat.results.files.run_folder import machine_of, run_folders, verdict_of

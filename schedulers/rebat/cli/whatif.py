@@ -9,9 +9,9 @@ from typing import Annotated
 import click
 import msgspec
 
-from rebat.cli.command import Values, command, given_options, used_options
+from rebat.cli.command import Values, command, given_options
 from rebat.cli.options import WorkloadFile
-from rebat.cli.scenario_options import LAW, PREPARATION, RUN, laws, scenario_options
+from rebat.cli.scenario_options import LAW, PREPARATION, RUN, given_in, laws, scenario_options
 from rebat.core.declared import Count, extra
 
 
@@ -53,19 +53,18 @@ def whatif(
       rebat whatif mira-like-june-2017 -p baseline -p sfsj --mtbf 1h --downtime 1h \\
           --checkpoint young-daly
     """
-    from rebat.api.checks import check_options
-    from rebat.api.site import failures_of, site_in
+    from rebat.api.cases import single_options, site_in, with_failures_of
     from rebat.api.workloads import load_workload
     from rebat.cli.installation import warm
     from rebat.console.output import print_line
-    from rebat.runs.scenario import ScenarioOptions
+    from rebat.runs.case import case_of
     from rebat.studies.whatif.question import started, with_stealing
     from rebat.studies.whatif.saved import campaign_file, static_page
     from rebat.studies.whatif.server import Server
 
     site = site_in(workload)
-    options = failures_of(site, ScenarioOptions(**scenario, **others), True)
-    check_options(options, used_options())
+    given, door = given_in(scenario | others)
+    options = single_options(case_of(with_failures_of(site, given, True), (), door))
     jobs = load_workload(workload)
     usual = ("baseline", "sfsj") if site is None else with_stealing(site.scheduler.policy)
     name = given_options()["WORKLOAD"][0]

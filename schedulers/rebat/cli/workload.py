@@ -161,10 +161,10 @@ def prepare(
     """
     import msgspec
 
-    from rebat.api.checks import check_options
     from rebat.api.remarks import of_checkpoints, of_names
     from rebat.console.output import print_remarks
     from rebat.models.checkpoint import without_checkpoints
+    from rebat.runs.case import check_options
     from rebat.runs.scenario import ScenarioOptions
     from rebat.runs.staging import has_checkpoints, prepared
     from rebat.workloads.load import load_workload, save_workload

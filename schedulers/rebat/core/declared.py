@@ -192,12 +192,38 @@ def converted(values: Mapping[str, Any], struct: type[T]) -> T:
         choices = options[name].choices if name in options else ()
         expected = " or ".join(filter(None, (", ".join(choices[:-1]), *choices[-1:])))
         if name in plain and (kind := _EXPECTED.match(text)):
-            text, expected = f"is {short(plain[name])}", expected or kind[1] + kind[2]
+            text, expected = f"is {short(plain[name])}", expected or in_words(kind[1], kind[2])
         raise InputError(text, name, expected or None) from None
 
 
 _EXPECTED = re.compile("Expected `([^`]+)`([^,]*)")
 """Beginning of an error of msgspec: the type and, if it has one, the range."""
+
+
+TYPES = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "object": "a table",
+    "str": "a text",
+}
+"""Names of types in errors."""
+
+_LIMITS = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
+
+
+def in_words(kinds: str, limit: str = "") -> str:
+    """Return types and a limit of msgspec in words.
+
+    >>> in_words("int | null", " >= 1"), in_words("float | array")
+    ('a whole number, at least 1', 'a number or a list')
+    """
+    names = [TYPES.get(kind, kind) for kind in kinds.split(" | ") if kind != "null"]
+    sign, _, number = limit.strip().partition(" ")
+    number = number.removesuffix(".0")
+    return " or ".join(names) + (f", {_LIMITS[sign]} {number}" if sign in _LIMITS else "")
 
 
 def _plain(value: Any, option: Declared | None) -> Any:

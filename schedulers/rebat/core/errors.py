@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -34,6 +35,15 @@ class InputError(RebatError):
         """Return the error with ``where`` in front of its place, such as a file before a line."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.problem, place, self.expected)
+
+
+@contextmanager
+def error_at(place: str) -> Iterator[None]:
+    """Add a place to errors raised in the block, for example the name of an option."""
+    try:
+        yield
+    except InputError as error:
+        raise error.at(place) from None
 
 
 class BatsimAbort(RebatError):

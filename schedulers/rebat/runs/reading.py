@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from rebat.core.declared import TYPES, in_words
 from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError, check_keys
 from rebat.core.units import parse_duration
@@ -35,17 +36,6 @@ def convert(table: Any, kind: type[_T], where: str) -> _T:
         raise _plain(problem, f"{where}.{inner}" if inner else where, kind) from None
 
 
-_NAMES = {
-    "array": "a list",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "list": "a list",
-    "object": "a table",
-    "str": "a text",
-}
-"""Names of types in errors."""
-
 _MISSING = re.compile("Object missing required field `(.+)`")
 _WRONG = re.compile("Expected `(.+)`, got `(.+)`")
 
@@ -56,12 +46,10 @@ def _plain(problem: str, where: str, kind: type[msgspec.Struct]) -> InputError:
         types = {field.name: field.type for field in msgspec.structs.fields(kind)}
         of = types.get(missing[1])
         name = getattr(getattr(of, "__origin__", of), "__name__", "")
-        return InputError("is missing", f"{where}.{missing[1]}", _NAMES.get(name))
-    if wrong := _WRONG.fullmatch(problem):
-        expected = [part for part in wrong[1].split(" | ") if part != "null"]
-        if {*expected, wrong[2]} <= _NAMES.keys():
-            names = " or ".join(_NAMES[part] for part in expected)
-            return InputError(f"is {_NAMES[wrong[2]]}", where, names)
+        return InputError("is missing", f"{where}.{missing[1]}", TYPES.get(name))
+    wrong = _WRONG.fullmatch(problem)
+    if wrong and {*wrong[1].split(" | "), wrong[2]} - {"null"} <= TYPES.keys():
+        return InputError(f"is {TYPES[wrong[2]]}", where, in_words(wrong[1]))
     return InputError(problem, where)
 
 

@@ -35,6 +35,7 @@ from rebat.models.failures.renewal import Scaled
 from rebat.models.operations import read_operations
 from rebat.models.tiers import SURVIVES, USUAL, Shares, parse_tiers
 from rebat.results.measures.platform import WalltimeKills
+from rebat.results.measures.summary import parse_selection, parse_window
 
 MOST_LOAD = 1000.0
 """Maximum factor of the load."""
@@ -96,8 +97,9 @@ def option(
     measured : bool
         Whether the option only affects what is measured.
     **extra
-        ``flags`` of the command line, ``file`` (kind of file), ``machine``, and ``key``: the name
-        in its table of a campaign file, if this is another name.
+        ``flags`` of the command line, ``file`` (kind of file), ``machine``, ``key`` (the name in
+        its table of a campaign file, if this is another name), and ``read`` (a function that raises
+        InputError for an invalid value).
     """
     effects = {"group": group, "needs": needs, "prepares": prepares, "measured": measured}
     shown = {"label": label, "label_last": label_last, "added": added, "blank": blank}
@@ -170,10 +172,10 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
         label="load x {:g}", added=7, blank=True)] = 1.0
     window: Annotated[str, option("run",
         "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 to 30 if the workload spans a month (as in the node-stealing paper), otherwise the entire run.",
-        label="window {}", label_last=True, added=0, measured=True)] = "auto"
+        label="window {}", label_last=True, added=0, measured=True, read=parse_window)] = "auto"
     select: Annotated[str, option("run",
         "Jobs whose flow is measured. all: every job. FIRST:LAST:count, like 0.2:0.8:count: leave out the first 20 % and the last 20 % of the jobs in order of submission (as in the node-stealing paper). FIRST:LAST:time, like 0.2:0.8:time: leave out the jobs of the first 20 % and the last 20 % of the submission period (as in the program of its authors). auto: 0.2:0.8:count if the workload spans a month, otherwise all.",
-        label="jobs {}", label_last=True, added=0, measured=True)] = "auto"
+        label="jobs {}", label_last=True, added=0, measured=True, read=parse_selection)] = "auto"
     walltime_kills: Annotated[WalltimeKills, option("run",
         "Whether work of jobs killed at their walltime counts as useful or wasted.",
         label="work of jobs killed at walltime counts as useful", added=4, measured=True)] = "wasted"
@@ -374,6 +376,11 @@ class ScenarioOptions(Conditions, frozen=True):
         return mtbf_s
 
     @property
+    def is_silent(self) -> bool:
+        """Whether silent errors are drawn."""
+        return (self.silent_errors, self.silent_error_probability) != (None, None)
+
+    @property
     def correlation(self) -> Correlation:
         """The correlation of failures: groups and cascades."""
         return Correlation(
@@ -420,11 +427,12 @@ class ScenarioOptions(Conditions, frozen=True):
         return needs_one and isinstance(self.single_law(), Recorded | Scaled | Fleet | Trace)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return these options. If they use the law's MTBF, set it for this number of nodes."""
+        """Return these options. If they use the law's MTBF, set it for this number of processors."""
         law = self.single_law()
         if not self.uses_law_mtbf or law is None:
             return self
-        return msgspec.structs.replace(self, mtbf=law.mtbf_on(n_nodes))
+        count = n_nodes and max(1, n_nodes // self.cores_per_node)
+        return msgspec.structs.replace(self, mtbf=law.mtbf_on(count))
 
     def _checkpoint(self) -> Checkpoints | None:
         if self.checkpoint == "none":
@@ -436,7 +444,7 @@ class ScenarioOptions(Conditions, frozen=True):
             raise InputError("needs an MTBF", f"--checkpoint {self.checkpoint}", "--mtbf as well")
         if self.checkpoint == "tiers:auto":
             try:
-                return TierCheckpoints.under(self.law, self.tiers, mtbf_s)
+                return TierCheckpoints.under(self.failure_law(), self.tiers, mtbf_s)
             except InputError as error:
                 raise error.at("--tiers") from None
         costs = self.checkpoint_cost, self.recovery_cost

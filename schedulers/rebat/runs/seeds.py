@@ -8,21 +8,22 @@ the interval is narrow enough.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rebat.core.errors import InputError, PolicyError
 from rebat.results.comparison import Runs
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import Name, flat_metrics
+from rebat.runs.case import Case, expand
 from rebat.runs.runner import perform_all
-from rebat.runs.scenario import Scenario
 from rebat.runs.simulating import simulate_run, units
-from rebat.runs.unit import RunSpec, Source, Unit
+from rebat.runs.unit import Unit
 
 MOST_SEEDS = 1_000
 """Maximum number of seeds, even if the interval is not narrow enough."""
@@ -40,32 +41,40 @@ class Narrow(msgspec.Struct, frozen=True):
 
 
 class SeedRuns(msgspec.Struct, frozen=True):
-    """The requested runs of policies on a workload, with the scenario of each seed."""
+    """The requested runs: a case with one value of each option but the seed.
 
-    source: Source
-    policies: Mapping[str, str]
-    """Policies by name in the results. Ratios are relative to the first policy."""
-    scenario_of: Callable[[int], Scenario]
-    """Scenario of a seed."""
-    first_seed: int
-    n_seeds: int
+    Attributes
+    ----------
+    case : Case
+    names : tuple of str
+        The names of its policies in the results. Ratios are relative to the first policy.
+    kinds : dict of str to type
+        Class of each policy that is not defined in a file.
+    n_nodes : int
+        Number of nodes of the workload's machine.
+    workers : int
+    narrow : Narrow, optional
+    """
+
+    case: Case
+    names: Sequence[str]
+    kinds: Mapping[str, type]
+    n_nodes: int
     workers: int
     narrow: Narrow | None = None
-    kinds: Mapping[str, type] = {}
-    """Class of each policy that is not defined in a file."""
 
 
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Runs[str]:
     """Run all policies with all seeds. ``on_done`` gets the numbers of ended and of all runs."""
-    seeds, done = Runs(list(requested.policies)), 0
-    total = requested.n_seeds * len(requested.policies)
+    seeds, done = Runs(list(requested.names)), 0
+    total = len(requested.case.values["seed"]) * len(requested.names)
     for batch in _batches(requested, seeds):
-        runs = list(itertools.product(batch, requested.policies))
+        runs = list(itertools.product(batch, requested.names))
         total = max(total, done + len(runs))
         on_done(done, total)
-        for outcome in perform_all(_units(requested, runs), perform, requested.workers):
+        for outcome in perform_all(_units(requested, batch), perform, requested.workers):
             seed, policy = runs[outcome.number]
             if outcome.metrics is None:
                 raise PolicyError(f"seed {seed}, policy {policy}: {outcome.error}")
@@ -77,7 +86,7 @@ def run_seeds(
 
 def _batches(requested: SeedRuns, seeds: Runs[str]) -> Iterator[range]:
     """Yield the initial seeds, then batches of 50 % more seeds, until the interval is narrow."""
-    first, n = requested.first_seed, requested.n_seeds
+    first, n = requested.case.values["seed"][0], len(requested.case.values["seed"])
     yield range(first, first + n)
     while requested.narrow and n < MOST_SEEDS and _too_wide(seeds, requested.narrow):
         more = min(max(2, n // 2), MOST_SEEDS - n)
@@ -97,20 +106,11 @@ def _too_wide(seeds: Runs[str], narrow: Narrow) -> bool:
     return any(width is None or width > narrow.width for width in widths)
 
 
-def _units(requested: SeedRuns, runs: Iterable[tuple[int, str]]) -> list[Unit]:
-    """Return the units of pairs of a seed and a policy."""
-    specs = [
-        RunSpec(
-            grid="run",
-            workload="workload",
-            policy=requested.policies[policy],
-            kind=requested.kinds.get(policy),
-            source=requested.source,
-            scenario=requested.scenario_of(seed),
-        )
-        for seed, policy in runs
-    ]
-    return units(specs)
+def _units(requested: SeedRuns, batch: Sequence[int]) -> list[Unit]:
+    """Return the units of all policies with each seed."""
+    kinds = itertools.cycle(requested.kinds.get(name) for name in requested.names)
+    specs = expand(requested.case.changed(seed=batch), lambda source: requested.n_nodes)
+    return units(replace(spec, kind=kind) for spec, kind in zip(specs, kinds, strict=False))
 
 
 def perform(unit: Unit, folder: Path | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.scenario import FailureScenario, Scenario
-from rebat.workloads.load import workload_hash
+from rebat.workloads.load import load_workload, workload_hash
 
 RESULTS_FORMAT = 10
 """Number that must be incremented with each change of the program that changes results of runs."""
@@ -99,6 +99,13 @@ def generated(source: Source) -> Workload:
     from rebat.workloads.generate import generator  # runs of files need no generators
 
     return generator(source.generator or "")(source.seed)
+
+
+def n_nodes_of(source: Source) -> int:
+    """Return the number of nodes of a workload's machine."""
+    if source.file is None:
+        return generated(source).n_nodes
+    return load_workload(Path(source.file), **source.options).n_nodes
 
 
 def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:

@@ -3,28 +3,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from rebat.api.checks import lists, options_in
-from rebat.api.failures import Failures
+from rebat.api.cases import FailuresOf, given_in, single_options, site_in, with_failures_of
+from rebat.api.signatures import lists, options_in
 from rebat.core.declared import Count, extra
-from rebat.core.errors import InputError
+from rebat.core.errors import unknown_name
 from rebat.core.jobs import Workload
+from rebat.runs.case import PYTHON, Door, case_of
 from rebat.runs.scenario import ScenarioOptions
 
 if TYPE_CHECKING:
     from rebat.studies.advice.advised import Advice
 
 
-@lists(options_in(ScenarioOptions, "checkpoint_cost", "recovery_cost", "nodes", "cores_per_node"))
+SCENARIO = ("checkpoint_cost", "recovery_cost", "nodes", "cores_per_node")
+"""The options of a scenario that an advice has, besides failures."""
+
+
+@lists(options_in(ScenarioOptions, *SCENARIO))
 def advise(
     workload: Workload | str | Path,
     *,
-    failures: Failures | None = None,
+    failures: FailuresOf = None,
     policy: Annotated[
         str | None,
         "-p",
@@ -69,9 +75,9 @@ def advise(
     workload : Workload, str or Path
         The recorded jobs, or a site (``site.toml``). The site sets the defaults of ``failures``,
         ``policy``, ``past`` and ``checkpoints``.
-    failures : Failures, optional
-        From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
-        Required if there is no site with failures.
+    failures : Failures, str or Path, optional
+        The recorded failures of the cluster: an event file, or the result of `rebat.failures`
+        (default: those of the site).
     policy : str
         The policy that represents the cluster's current scheduler (default: that of the site, or
         ``"easy"``).
@@ -104,31 +110,37 @@ def advise(
     PolicyError
         If a run fails.
     """
-    from rebat.api.run import scenario_options_of
-    from rebat.api.site import failures_of, site_in
+    for name in options:
+        if name not in SCENARIO:
+            raise unknown_name("option of advise", name, SCENARIO)
+    choices = {
+        "policy": policy,
+        "past": None if past is None else Path(past),
+        "checkpoints": None if checkpoints is None else str(checkpoints),
+        "minutes": minutes,
+        "most_seeds": most_seeds,
+        "workers": workers,
+        "anonymous": anonymous,
+    }
+    with PYTHON.errors():
+        return advice_of(workload, given_in(failures, options), PYTHON, Path(out), **choices)
+
+
+def advice_of(
+    workload: Workload | str | Path, given: Mapping[str, Any], door: Door, out: Path, **choices: Any
+) -> Advice:
+    """Answer the questions. ``given`` contains the options of the scenario.
+
+    ``choices`` are the other options, see `advise`. A site states what is not given.
+    """
     from rebat.api.workloads import as_file, load_workload
     from rebat.studies.advice.advised import advised
 
-    if "checkpoint" in options:
-        raise InputError("is not an option of advise", "checkpoint", "checkpoints=...")
     site = site_in(workload)
+    given = with_failures_of(site, {"checkpoint": "young-daly", **given})
+    options = single_options(case_of(given, (), door))
     if isinstance(workload, Workload):
-        loaded = as_file(workload, Path(out))
-    elif site is not None:
-        loaded = load_workload(workload, checkpoints=False)
+        jobs = as_file(workload, out)
     else:
-        loaded = load_workload(workload)
-    scenario = scenario_options_of(failures, {"checkpoint": "young-daly", **options})
-    return advised(
-        loaded,
-        failures_of(site, scenario),
-        site=site,
-        policy=policy,
-        past=None if past is None else Path(past),
-        checkpoints=None if checkpoints is None else str(checkpoints),
-        minutes=minutes,
-        most_seeds=most_seeds,
-        workers=workers,
-        anonymous=anonymous,
-        out=Path(out),
-    )
+        jobs = load_workload(workload, **({} if site is None else {"checkpoints": False}))
+    return advised(jobs, options, site=site, out=out, **choices)

@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rebat.api.failures import Failures
+from rebat.api.cases import FailuresOf, given_in, single_options, site_in, with_failures_of
+from rebat.api.signatures import lists, options_in
 from rebat.core.declared import Count, extra
+from rebat.core.errors import unknown_name
+from rebat.runs.case import PYTHON, Door, case_of
+from rebat.runs.scenario import ScenarioOptions
 
 if TYPE_CHECKING:
     from rebat.studies.calibration.calibrated import Calibration
 
 
+SCENARIO = ("nodes", "cores_per_node", "max_attempts")
+"""The options of a scenario that a calibration has, besides failures."""
+
+
+@lists(options_in(ScenarioOptions, *SCENARIO))
 def calibrate(
     workload: str | Path,
     past: str | Path,
@@ -25,7 +34,7 @@ def calibrate(
         " and queue orders, and three policies with the rules that the workload states).",
     ] = None,
     *,
-    failures: Failures | None = None,
+    failures: FailuresOf = None,
     checkpoints: Annotated[
         str | Path | None,
         "CSV file with the checkpoints that jobs write, as for 'rebat advise --checkpoints'.",
@@ -39,13 +48,14 @@ def calibrate(
     Parameters
     ----------
     workload : str or Path
-        The recorded jobs.
+        The recorded jobs, or a site (``site.toml``).
     past : str or Path
         The recorded schedule of these jobs, written by ``rebat workload import --schedule``.
     policies : str, or several of them
         Policies to simulate. The nearest four are also simulated with fewer nodes.
-    failures : Failures, optional
-        From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
+    failures : Failures, str or Path, optional
+        The recorded failures of the cluster: an event file, or the result of `rebat.failures`
+        (default: those of the site).
     checkpoints : str or Path, optional
         A CSV file with the checkpoints that jobs write, see `rebat.advise`.
     workers : int, optional
@@ -60,14 +70,37 @@ def calibrate(
     PolicyError
         If all simulations fail.
     """
-    from rebat.api.run import scenario_options_of
+    for name in options:
+        if name not in SCENARIO:
+            raise unknown_name("option of calibrate", name, SCENARIO)
+    chosen = (policies,) if isinstance(policies, str) else tuple(policies or ())
+    with PYTHON.errors():
+        given = given_in(failures, options)
+        table = None if checkpoints is None else Path(checkpoints)
+        return calibration_of(Path(workload), Path(past), chosen, given, PYTHON, table, workers)
+
+
+def calibration_of(
+    workload: Path,
+    past: Path,
+    policies: Sequence[str],
+    given: Mapping[str, Any],
+    door: Door,
+    checkpoints: Path | None,
+    workers: int | None,
+) -> Calibration:
+    """Calibrate. ``given`` contains the options of the scenario, see `calibrate` for the others.
+
+    A site states the failures and the checkpoints that are not given.
+    """
     from rebat.api.workloads import load_workload
     from rebat.studies.calibration.calibrated import calibrated
     from rebat.studies.calibration.rules import usual_policies
 
-    loaded = load_workload(workload)
-    chosen = usual_policies(loaded) if policies is None else policies
-    chosen = [chosen] if isinstance(chosen, str) else list(chosen)
-    scenario = scenario_options_of(failures, {"checkpoint": "none", **options})
-    table = None if checkpoints is None else Path(checkpoints)
-    return calibrated(loaded, Path(past), chosen, scenario, workers, table)
+    site = site_in(workload)
+    options = single_options(case_of(with_failures_of(site, given), (), door))
+    jobs = load_workload(workload, **({} if site is None else {"checkpoints": False}))
+    if site is not None and site.checkpoints and checkpoints is None:
+        checkpoints = workload
+    policies = policies or usual_policies(jobs)
+    return calibrated(jobs, past, policies, options, workers, checkpoints)

@@ -24,7 +24,7 @@ from msgspec.structs import FieldInfo
 from rebat.core.declared import name_and_values
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import folder
-from rebat.core.units import parse_duration
+from rebat.core.units import exact, parse_duration
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law, check_span, least_s
@@ -134,6 +134,29 @@ def parse_law(text: str) -> Law:
     form = form_of(text.partition(":")[0])  # raises InputError if the name is unknown
     name, values = name_and_values(text, form)
     return make_law(name, values)
+
+
+def text_of(law: Law) -> str:
+    """Return a law as `parse_law` reads it.
+
+    >>> text_of(parse_law("authors:mtbf=90min,downtime=100"))
+    'authors:mtbf=1.5h,downtime=100s'
+    """
+    if getattr(law, "machine", ""):
+        return name_of(law)
+    texts = ",".join(
+        f"{name}={_text(field, getattr(law, field.name))}"
+        for name, field in parameters(name_of(law)).items()
+        if getattr(law, field.name) != field.default
+    )
+    return f"{name_of(law)}:{texts}" if texts else name_of(law)
+
+
+def _text(field: FieldInfo, value: Any) -> str:
+    if field.name.endswith("_s"):
+        text = exact(value).replace(" ", "")
+        return text if parse_duration(text) == value else f"{value!r}s"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def form_of(name: str) -> str:

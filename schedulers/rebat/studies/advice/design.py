@@ -323,7 +323,7 @@ def site_of(
         Folder for the workload with the checkpoints of the table.
     """
     n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
-    options = _with_law(options, n_nodes).with_law_mtbf(n_nodes)
+    options = _with_law(options, n_nodes).with_law_mtbf(options.nodes or workload.n_nodes)
     law = options.failure_law()
     if law is None or not law.seeded:
         expected = "--failures EVENTS, --law or --mtbf, so that failures differ between seeds"

@@ -14,14 +14,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.api.checks import error_at
 from rebat.api.remarks import OFFSET_S, of_findings
 from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.console.output import json_text, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar
 from rebat.core.arrays import Floats
 from rebat.core.cores import groups_of
-from rebat.core.errors import InputError, PolicyError
+from rebat.core.errors import InputError, PolicyError, error_at
 from rebat.core.files import write_text
 from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet

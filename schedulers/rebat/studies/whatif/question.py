@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -22,10 +22,11 @@ from rebat.core.job_table import Jobs
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import exact, to_s
 from rebat.policies.presets import Preset, scheduler
+from rebat.runs.case import Case, effective, expand, lacks, set_in, texts_of
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
 from rebat.runs.simulating import check_inputs, units
 from rebat.runs.staging import has_checkpoints, prepared
-from rebat.runs.unit import RunSpec, Source, Unit
+from rebat.runs.unit import Source, Unit
 from rebat.workloads.machine import partitions_in_use
 
 STEPS = 8
@@ -90,37 +91,32 @@ class Question(msgspec.Struct, frozen=True):
     @property
     def used(self) -> ScenarioOptions:
         """The options, without those that have no effect at present."""
-        usual = ScenarioOptions()
-        unused = [c.name for c in CONTROLS if c.name in OPTIONS and not c.needs(self)]
-        return msgspec.structs.replace(
-            self.options, **{name: getattr(usual, name) for name in unused}
+        return effective(self.options)
+
+    def case(self, seeds: Sequence[int]) -> Case:
+        """Return the case of the question."""
+        return Case(
+            workloads={"workload": self.source},
+            policies=tuple(self.cases.values()),
+            values={name: (value,) for name, value in set_in(self.used).items()} | {"seed": seeds},
         )
 
     def units(self, seed: int) -> list[Unit]:
         """Return the runs of all policies with a seed."""
-        options = msgspec.structs.replace(self.used, seed=seed)
-        scenario = options.with_law_mtbf(options.nodes or self.n_nodes).scenario()
-        return units(
-            RunSpec(
-                grid="run", workload="workload", policy=policy, source=self.source,
-                scenario=scenario,
-            )
-            for policy in self.cases.values()
-        )  # fmt: skip
+        return units(expand(self.case([seed]), lambda source: self.n_nodes))
 
     @property
     def random(self) -> bool:
         """Whether the result depends on the seed."""
         law = self.options.single_law()
-        silent = (self.options.silent_errors, self.options.silent_error_probability)
-        return (law is not None and law.seeded) or silent != (None, None)
+        return (law is not None and law.seeded) or self.options.is_silent
 
     def command(self, n_seeds: int) -> str:
         """Return the ``rebat run`` command with the same answer."""
         words = ["rebat", "run", self.name]
         for policy in self.cases.values():
             words += ["-p", policy]
-        for name, text in _changed(self.used).items():
+        for name, text in texts_of(self.used).items():
             words += [f"--{name.replace('_', '-')}", text]
         if self.random:
             words += ["--seeds", str(n_seeds)]
@@ -128,54 +124,16 @@ class Question(msgspec.Struct, frozen=True):
 
     def python(self, n_seeds: int) -> str:
         """Return the Python statements with the same answer."""
-        options = _changed(self.used)
-        failing = {k: v for k, v in options.items() if OPTIONS[k].extra["group"] in _FAILING}
-        others = {k: v for k, v in options.items() if k not in failing}
+        options = texts_of(self.used)
         if self.random:
-            others["seeds"] = str(n_seeds)
-        failures = f"failures=rebat.failures({_arguments(failing)}), " if failing else ""
-        call = f"{self.name!r}, {list(self.cases.values())!r}, {failures}"
-        return f"import rebat\n\nresult = rebat.run({call}{_arguments(others)})\nprint(result)\n"
+            options["seeds"] = str(n_seeds)
+        call = ", ".join([f"{self.name!r}", f"{list(self.cases.values())!r}", *_arguments(options)])
+        return f"import rebat\n\nresult = rebat.run({call})\nprint(result)\n"
 
 
-_FAILING = ("law", "draw", "correlation")
-
-
-def _changed(options: ScenarioOptions) -> dict[str, str]:
-    """Return the options without their default value, as text."""
-    usual, texts = ScenarioOptions(), {}
-    for name, row in OPTIONS.items():
-        value = getattr(options, name)
-        if value == getattr(usual, name) or name == "seed":
-            continue
-        if row.is_duration:
-            texts[name] = exact(value).replace(" ", "")
-        elif name == "law":
-            texts[name] = law_text(value)
-        else:
-            texts[name] = str(value)
-    return texts
-
-
-def law_text(law: Any) -> str:
-    """Return a law as the command line spells it."""
-    from rebat.models.failures.laws import name_of
-
-    spans = [
-        f"{name.removesuffix('_s')}={exact(getattr(law, name)).replace(' ', '')}"
-        for name in ("mtbf_s", "downtime_s")
-        if getattr(law, name, None) is not None
-    ]
-    parameters = ",".join(filter(None, [*spans, law.label() or ""]))
-    if getattr(law, "machine", ""):
-        return name_of(law)
-    return f"{name_of(law)}:{parameters}" if parameters else name_of(law)
-
-
-def _arguments(options: dict[str, str]) -> str:
-    return ", ".join(
-        f"{name}={text if _is_number(text) else repr(text)}" for name, text in options.items()
-    )
+def _arguments(options: dict[str, str]) -> Iterator[str]:
+    for name, text in options.items():
+        yield f"{name}={text if _is_number(text) else repr(text)}"
 
 
 def _is_number(text: str) -> bool:
@@ -215,8 +173,10 @@ class Control(msgspec.Struct, frozen=True):
     offered: Callable[[Question], Sequence[Any]]
     choice: bool = False
     """Whether the control is a list instead of a slider."""
-    needs: Callable[[Question], bool] = lambda question: True
-    """Whether the control has an effect on a question."""
+
+    def needs(self, question: Question) -> bool:
+        """Return whether the control has an effect on a question."""
+        return self.name not in OPTIONS or not lacks(self.name, question.options)
 
     @property
     def help(self) -> str:
@@ -323,17 +283,13 @@ def _models(question: Question) -> Sequence[str]:
     return ("none", "young-daly", "perfect")
 
 
-def _periodic(question: Question) -> bool:
-    return question.options.checkpoint == "young-daly"
-
-
 CONTROLS = (
     Control("mtbf", "MTBF of the machine", _of_law("mtbf", 3, 10)),
     Control("downtime", "Downtime of a node", _of_law("downtime", 6, 24)),
     Control("checkpoint", "Checkpoints", _offering(_models), choice=True),
-    Control("checkpoint_cost", "Checkpoint cost", _cost("checkpoint_cost"), needs=_periodic),
-    Control("recovery_cost", "Recovery cost", _cost("recovery_cost"), needs=_periodic),
-    Control("checkpoint_mtbf", "MTBF for the period", _offering(_periods), needs=_periodic),
+    Control("checkpoint_cost", "Checkpoint cost", _cost("checkpoint_cost")),
+    Control("recovery_cost", "Recovery cost", _cost("recovery_cost")),
+    Control("checkpoint_mtbf", "MTBF for the period", _offering(_periods)),
     Control("spares", "Spare nodes", _spares),
     Control("nodes", "Nodes of the machine", _nodes),
     Control("load", "Load", _loads),

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from rebat.api.over import campaign_tables
+from msgspec.structs import replace
+
 from rebat.api.provenance import versions
+from rebat.api.sweep import SEEDS
 from rebat.core.formatting import counted
 from rebat.figures.canvas import svg_of
 from rebat.figures.charts import ratios_figure
@@ -18,6 +21,8 @@ from rebat.report.parts import html as page_of
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import change_text, rows, verdict
 from rebat.results.intervals import spread
+from rebat.runs.case import texts_of
+from rebat.runs.scenario import OPTIONS
 from rebat.studies.whatif.answers import Answer
 from rebat.studies.whatif.page import Page
 from rebat.studies.whatif.question import CONTROLS, Question
@@ -100,12 +105,39 @@ def campaign_file(page: Page) -> str:
 
 
 def tables_of(question: Question, over: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return the tables of the campaign of a question and of other values of its options."""
-    spares = over.get("spares")
+    """Return the tables of the campaign of a question and of other values of its options.
+
+    Paths are absolute, because the file can be saved anywhere.
+    """
     policies = [*question.cases.values()]
-    if spares is not None:
+    if "spares" in over:
         policies = [*question.with_value("spares", "{spares}").cases.values()]
-    return campaign_tables(question.source, policies, question.used, over)
+    used = question.used
+    for name in ("failures", "operations"):
+        if (path := getattr(used, name)) is not None:
+            used = replace(used, **{name: path.absolute()})
+    if used.law is not None:
+        files = {name: getattr(used.law, name) for name in used.law.paths}
+        absolute = {name: str(Path(file).absolute()) for name, file in files.items() if file}
+        used = replace(used, law=replace(used.law, **absolute))
+    options: dict[str, Any] = {
+        name: getattr(used, name)
+        if OPTIONS[name].kind in (int, float) and not OPTIONS[name].is_duration
+        else text
+        for name, text in texts_of(used).items()
+    }
+    grid = {
+        "name": "whatif",
+        "workloads": ["workload"],
+        "policies": policies,
+        **({"seeds": SEEDS} if question.random else {}),
+        **options,
+        **{name: values for name, values in over.items() if name != "spares"},
+    }
+    if "spares" in over:
+        grid["sweep"] = {"spares": over["spares"]}
+    source = question.source
+    return {"workloads": {"workload": {"file": source.file, **source.options}}, "grid": [grid]}
 
 
 def toml(tables: Mapping[str, Any], about: str) -> str:
