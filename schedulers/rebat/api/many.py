@@ -71,7 +71,7 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
         if not self.many:
             return case
         (first,) = case.values.get("seed", (0,))
-        door = replace(case.door, places={**case.door.places, "seed": case.door.place("seeds")})
+        door = replace(case.door, places={**case.door.places, "seeds": case.door.place("seeds")})
         return replace(case, door=door).changed(seed=range(first, first + self.n_seeds))
 
     def narrow(self) -> Narrow | None:

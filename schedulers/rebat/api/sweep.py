@@ -29,11 +29,9 @@ from rebat.report.runs_index import (
     RunIndex,
     SweptRuns,
     lines_of,
-    numbers_of,
     options_of,
     simulations,
     sweeps,
-    value_of,
     without,
 )
 from rebat.results.catalogue import VERDICT
@@ -41,7 +39,8 @@ from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
 from rebat.results.intervals import Interval, spread
 from rebat.results.metric import Name
-from rebat.runs.case import PYTHON, Case, Door, case_of, expand, one_value
+from rebat.runs.case import PYTHON, Case, Door, case_of, described, numbers_in, one_value
+from rebat.runs.labels import ScenarioLabel, scenario_of
 from rebat.runs.scenario import OPTIONS
 from rebat.runs.simulating import units
 from rebat.runs.unit import Source
@@ -67,9 +66,10 @@ class SweepResult:
         The policies. A policy with swept options appears once for each of their values.
     """
 
-    def __init__(self, table: Path) -> None:
+    def __init__(self, table: Path, numbers: Mapping[ScenarioLabel, Mapping[str, float]]) -> None:
         self._runs = RunIndex(list(simulations(table, str)))
-        self._sweeps = list(sweeps(self._runs, fewest=2))
+        self._numbers = numbers
+        self._sweeps = list(sweeps(self._runs, 2, lambda scenario: numbers[scenario]))
         self.axes = list(dict.fromkeys(item.axis for item in self._sweeps))
         self.policies = list(
             dict.fromkeys(name for item in self._runs.settings for name in self._runs.cases(item))
@@ -272,14 +272,14 @@ class SweepResult:
         if not row_of(name[0]).better:
             raise InputError("no value is better than another", name[0], VERDICT[0][0])
         at = {
-            (setting, case): numbers_of(setting.scenario) | options_of(case)
+            (setting, case): {**self._numbers[setting.scenario], **options_of(case)}
             for setting in self._runs.settings
             for case in self._runs.cases(setting)
         }
-        every = {axis: {value_of(of, axis) for of in at.values()} - {None} for axis in (x, y)}
+        every = {axis: {of[axis] for of in at.values() if axis in of} for axis in (x, y)}
         cells: dict[tuple[Any, Any], Runs[str]] = {}
         for (setting, case), of in at.items():
-            values = [every[n] if (v := value_of(of, n)) is None else {v} for n in (x, y)]
+            values = [{of[name]} if name in of else every[name] for name in (x, y)]
             for cell in itertools.product(values[0], values[1]):
                 runs = cells.setdefault(cell, Runs())
                 runs.take(without(without(case, x), y), self._runs.runs(setting), case)
@@ -292,8 +292,8 @@ class SweepResult:
         return [item for item in self._sweeps if item.axis == (over or self.axes[0])]
 
     def _values(self, setting: Any, policy: str) -> list[Any]:
-        values = numbers_of(setting.scenario) | options_of(policy)
-        return [value_of(values, axis) for axis in self.axes]
+        values = {**self._numbers[setting.scenario], **options_of(policy)}
+        return [values.get(axis) for axis in self.axes]
 
     def __repr__(self) -> str:
         return f"<sweep of {', '.join(self.policies)} over {', '.join(self.axes)}>"
@@ -357,7 +357,7 @@ def sweep(
         case = sweep_case(
             policies_of(site_in(workload), named),
             with_failures_of(site_in(workload), given_in(failures, parameters), True),
-            Door({} if seeds is None else {"seed": "seeds"}, ""),
+            Door({} if seeds is None else {"seeds": "seeds"}, ""),
             seeds,
         )
         source = _read(workload, Path(temporary)).origin
@@ -394,16 +394,17 @@ def swept_case(case: Case, source: Source, folder: Path, workers: int | None) ->
     PolicyError
         If a run fails. The message contains the first reason.
     """
-    specs = [*expand(replace(case, workloads={"workload": source}))]
-    for spec in specs:
+    runs = [*described(replace(case, workloads={"workload": source}))]
+    for _, spec in runs:
         check_names(spec, case.door.place("policies"))
-    campaign = Campaign(Owner(FILE.stem, FILE.name), units(specs))
+    campaign = Campaign(Owner(FILE.stem, FILE.name), units(spec for _, spec in runs))
     with campaign_bar() as on_progress:
         status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
     if status.failed:
         label, error = failed_units(campaign, Store(folder))[0]
         raise PolicyError(f"{status.failed} of {status.total} runs failed; {label}: {error}")
-    return SweepResult(folder / TABLE)
+    numbers = {scenario_of(spec): numbers_in(case, options) for options, spec in runs}
+    return SweepResult(folder / TABLE, numbers)
 
 
 def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:

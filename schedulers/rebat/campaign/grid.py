@@ -118,7 +118,7 @@ def case_in(table: dict[str, Any], where: str, workloads: Named, folder: Path) -
             expected = "a list of seeds, because the workload has no seed"
             raise InputError("is 'workload'", of_seeds, expected)
     elif seeds is not None:
-        given["seed"], places["seed"] = seeds, of_seeds
+        given["seed"], places["seeds"] = seeds, of_seeds
     return case_of(
         given,
         grid.policies,

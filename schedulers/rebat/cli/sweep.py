@@ -35,7 +35,7 @@ def sweep(
         "Policy to simulate, as in 'rebat run' (default: the policy of the site); repeat the option.",
         extra(values="policy"),
     ] = (),
-    scenario: Annotated[Values, scenario_options("failures", *LAW)],
+    scenario: Annotated[Values, scenario_options("failures", *LAW, "seed")],
     others: Annotated[Values, scenario_options("horizon", "begin", *PREPARATION, *RUN)],
     seeds: Annotated[
         Count | None,
@@ -80,7 +80,7 @@ def sweep(
             raise InputError("has no effect", door.place(name), expected)
     places = {**door.places, **{name: f"--over {name}" for name in values}}
     if seeds is not None:
-        places["seed"] = "--seeds"
+        places["seeds"] = "--seeds"
     site = site_in(workload)
     chosen, failing = policies_of(site, policies), with_failures_of(site, given | values, True)
     case = sweep_case(chosen, failing, replace(door, places=places), seeds)

@@ -15,9 +15,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from rebat.core.errors import InputError
 from rebat.core.units import parse_duration
 from rebat.figures.charts import Lines
+from rebat.models.failures.laws import LAWS
 from rebat.policies.presets import split_changes
 from rebat.report.parts import Table, bracketed
 from rebat.results.catalogue import metric as about_metric
@@ -37,7 +40,8 @@ from rebat.results.intervals import (
     spread,
 )
 from rebat.results.measures.platform import are_comparable
-from rebat.runs.labels import SCENARIO_COLUMNS, ScenarioLabel, read_results
+from rebat.runs.labels import FOR_MTBF, SCENARIO_COLUMNS, ScenarioLabel, read_results
+from rebat.runs.scenario import OPTIONS
 
 Where = TypeVar("Where", bound=Hashable)
 """The part of a key that compared runs have in common, such as a workload with its failures."""
@@ -420,17 +424,17 @@ _TITLES = {
     "checkpoint_mtbf": "MTBF of the checkpoint period",
     "checkpoint_interval": "work between two checkpoints",
 }
-_TIMES = (
-    "mtbf",
-    "downtime",
-    "horizon",
-    "checkpoint_cost",
-    "recovery_cost",
-    "checkpoint_mtbf",
-    "checkpoint_interval",
+_TIMES = {"checkpoint_interval"}.union(
+    field.name.removesuffix("_s")
+    for law in LAWS.values()
+    for field in msgspec.structs.fields(law)
+    if field.name.endswith("_s")
 )
 _INTERVAL = re.compile(r"@([^+,]+)")
 """Pattern for the interval of a tier of checkpoints in the label of a scenario."""
+
+TIERS = "tiers "
+"""Beginning of the label of checkpoints in tiers."""
 
 _COSTS = re.compile(
     r"\(cost (?P<checkpoint_cost>[^,]+), recovery (?P<recovery_cost>[^,]+), (?P<rounding>\w+)"
@@ -468,7 +472,8 @@ class SweptRuns(NamedTuple):
     @property
     def is_time(self) -> bool:
         """Whether the values are in seconds."""
-        return self.axis in _TIMES
+        option = OPTIONS.get(self.axis)
+        return self.axis in _TIMES or (option is not None and option.is_duration)
 
     @property
     def fixed_text(self) -> str:
@@ -486,21 +491,30 @@ class SweptRuns(NamedTuple):
         return sorted({value for line in self.lines.values() for value in line})
 
 
-def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[SweptRuns]:
-    """Yield the sweeps of all settings, first over failure parameters, then over policy options."""
+Numbers = Callable[[ScenarioLabel], Mapping[str, Value]]
+"""Function that returns the parameters of a scenario by name."""
+
+
+def sweeps(
+    runs: RunIndex[str], fewest: int = FEWEST_VALUES, numbers: Numbers | None = None
+) -> Iterator[SweptRuns]:
+    """Yield the sweeps of all settings, first over failure parameters, then over policy options.
+
+    The default of ``numbers`` is `numbers_of`.
+    """
     for grid, workload in dict.fromkeys((item.grid, item.workload) for item in runs.settings):
         settings = [
             item for item in runs.settings if (item.grid, item.workload) == (grid, workload)
         ]
-        yield from _over_scenarios(runs, settings, fewest)
+        yield from _over_scenarios(runs, settings, fewest, numbers or numbers_of)
         for setting in settings:
             yield from _over_policies(runs, setting, fewest)
 
 
 def _over_scenarios(
-    runs: RunIndex[str], settings: Sequence[Setting], fewest: int
+    runs: RunIndex[str], settings: Sequence[Setting], fewest: int, numbers: Numbers
 ) -> Iterator[SweptRuns]:
-    for axis, values in _axes({item: numbers_of(item.scenario) for item in settings}, fewest):
+    for axis, values in _axes({item: numbers(item.scenario) for item in settings}, fewest):
         lines: dict[str, dict[float, PolicyAt]] = {}
         for setting, value in values.items():
             for policy in runs.cases(setting):
@@ -547,7 +561,7 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
     >>> values = numbers_of(ScenarioLabel("weibull", law="scale=5800h,shape=8.0"))
     >>> values["scale"], values["shape"]
     (20880000.0, 8.0)
-    >>> tiers = ScenarioLabel(checkpoint="tiers remote=30s/2min@20min")
+    >>> tiers = ScenarioLabel(checkpoint="tiers remote=30s/2min@20min, for an MTBF of 1 h")
     >>> numbers_of(tiers)["checkpoint_interval"]
     1200.0
     """
@@ -562,17 +576,28 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
     if costs and scenario.failure_model is not None:
         values["checkpoint"] = "young-daly"
         values |= {name: _number(text) for name, text in costs.groupdict().items()}
-    intervals = _INTERVAL.findall(scenario.checkpoint or "")
-    if len(intervals) == 1:
-        values["checkpoint"] = _INTERVAL.sub("", scenario.checkpoint or "")
-        values["checkpoint_interval"] = _number(intervals[0])
+    if (scenario.checkpoint or "").startswith(TIERS):
+        tiers, _, mtbf = (scenario.checkpoint or "").partition(FOR_MTBF)
+        period_s = _number(mtbf or None)
+        values["checkpoint"] = tiers
+        values["checkpoint_mtbf"] = None if period_s == values["mtbf"] else period_s
+        intervals = _INTERVAL.findall(tiers)
+        if len(intervals) == 1:
+            values["checkpoint"] = _INTERVAL.sub("", tiers)
+            values["checkpoint_interval"] = _number(intervals[0])
+    kind, _, number = (scenario.silent_errors or "").partition(" ")
+    del values["silent_errors"]
+    if kind:
+        name = "silent_errors" if kind == "rate" else "silent_error_probability"
+        values[name] = _number(number)
     return values
 
 
 def value_of(values: Mapping[str, Value], name: str) -> Value:
     """Return a parameter of `numbers_of`. The period follows the failures by default."""
     value = values.get(name)
-    if value is None and name == "checkpoint_mtbf" and values.get("checkpoint") == "young-daly":
+    checkpoint = str(values.get("checkpoint"))
+    if value is None and name == "checkpoint_mtbf" and checkpoint.startswith(("young-daly", TIERS)):
         return values.get("mtbf")
     return value
 

@@ -192,6 +192,7 @@ def case_of(
     **others
         The other attributes of the case.
     """
+    _check_count(given, len(policies), door)
     given = dict(given)
     named = given.get("law")
     if isinstance(named, str) and ":" not in named:
@@ -201,7 +202,7 @@ def case_of(
     ):
         law, given = name_of(named), own | given
         del given["law"]
-    with door.errors():
+    with door.errors(), error_at("--law"):
         of_law = parameters(law) if law else {}
     used = [*policies, *others.get("failure_free", ())]
     places = {name for policy in used for name in _PLACE.findall(policy)}
@@ -228,6 +229,16 @@ def case_of(
         policies=policies, values=values, law=law, door=door,
         folder=str(folder.absolute()) if folder else "", **others,
     )  # fmt: skip
+
+
+def _check_count(given: Mapping[str, Any], n_policies: int, door: Door) -> None:
+    """Raise InputError if a case has more than `MOST_RUNS` runs."""
+    counts = {name: len(_several(value)) for name, value in given.items()}
+    runs = math.prod(counts.values()) * max(1, n_policies)
+    if runs > MOST_RUNS:
+        longest = max(counts, key=counts.__getitem__)
+        problem, expected = f"{runs:,} runs are too many", f"at most {MOST_RUNS:,} runs"
+        raise InputError(problem, door.place(longest), expected)
 
 
 def _check_plain(values: Sequence[Any], where: str) -> None:
@@ -308,7 +319,14 @@ def expand(case: Case, n_nodes: Callable[[Source], int] = n_nodes_of) -> Iterato
     InputError
         If there are too many runs, a value is invalid, or an option has no effect in any run.
     """
-    check_count(case)
+    for _, spec in described(case, n_nodes):
+        yield spec
+
+
+def described(
+    case: Case, n_nodes: Callable[[Source], int] = n_nodes_of
+) -> Iterator[tuple[ScenarioOptions, RunSpec]]:
+    """Yield the runs of `expand` with their options."""
     policies, calm = (swept(of, case.values) for of in (case.policies, case.failure_free))
     groups = [] if case.own_seeds else combinations(case)
     for workload, source in case.workloads.items():
@@ -321,31 +339,35 @@ def expand(case: Case, n_nodes: Callable[[Source], int] = n_nodes_of) -> Iterato
             with case.door.errors():
                 free = scenario_of(machine, 0)
                 nodes = n_nodes(source) if any(row.uses_law_mtbf for row in group) else 0
-                scenarios = [
-                    replace(scenario_of(row, nodes), operations=free.operations) for row in group
+                rows = [
+                    (row, replace(scenario_of(row, nodes), operations=free.operations))
+                    for row in group
                 ]
-            kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
+            kinds = dict.fromkeys(scenario.checkpoint for _, scenario in rows)
             if not case.failure_free_checkpoints:
                 kinds = {None: None}
-            rows = [replace(free, checkpoint=kind) for kind in kinds]
-            runs = *itertools.product(rows, calm), *itertools.product(scenarios, policies)
-            for scenario, policy in runs:
-                yield replace(base, policy=policy, scenario=scenario)
+            without = [(machine, replace(free, checkpoint=kind)) for kind in kinds]
+            runs = *itertools.product(without, calm), *itertools.product(rows, policies)
+            for (options, scenario), policy in runs:
+                yield options, replace(base, policy=policy, scenario=scenario)
+
+
+def numbers_in(case: Case, options: ScenarioOptions) -> dict[str, float]:
+    """Return the values of the names with several values, among options of the case."""
+    of_law = parameters(case.law) if case.law else {}
+    numbers = {}
+    for name, values in case.values.items():
+        if len(values) > 1 and name != "seed" and (name in of_law or name in OPTIONS):
+            of = options.law if name in of_law else options
+            value = getattr(of, of_law[name].name if name in of_law else name)
+            if value is not None:
+                numbers[name] = float(value)
+    return numbers
 
 
 def scenario_of(options: ScenarioOptions, n_nodes: int) -> Scenario:
     """Return the scenario of options on a workload for a machine with this number of nodes."""
     return options.with_law_mtbf(options.nodes or n_nodes).scenario()
-
-
-def check_count(case: Case) -> None:
-    """Raise InputError if a case has more than `MOST_RUNS` runs."""
-    counts = [max(1, len(of)) for of in case.values.values()]
-    runs = math.prod(counts) * len(case.workloads) * max(1, len(case.policies))
-    if runs > MOST_RUNS:
-        longest = max(case.values, key=lambda name: len(case.values[name]))
-        expected = f"at most {MOST_RUNS:,} runs"
-        raise InputError(f"{runs:,} runs are too many", case.door.place(longest), expected)
 
 
 _OUTER = tuple(dict.fromkeys(("nodes", "load", *Conditions.__struct_fields__, "operations")))
@@ -503,7 +525,7 @@ def check_values(options: ScenarioOptions) -> None:
 def is_random(options: ScenarioOptions) -> bool:
     """Return whether the runs of different seeds are different runs."""
     law = options.failure_law()
-    return options.is_silent or (law is not None and law.drawn)
+    return options.is_silent or (law is not None and law.seeded)
 
 
 def _first(case: Case) -> int:
@@ -513,14 +535,10 @@ def _first(case: Case) -> int:
 
 def _check_seeds(case: Case, every: Sequence[ScenarioOptions]) -> None:
     """Raise InputError if the user set several seeds, but nothing is random."""
-    if len(case.values.get("seed", ())) < 2 or "seed" not in case.door.places:
-        return
-    for options in every:
-        law = options.failure_law()
-        if options.is_silent or (law is not None and law.seeded):
-            return
-    problem = "has no effect: nothing is random"
-    raise InputError(problem, "--seed", _what_is_random(every[0]))
+    several = len(case.values.get("seed", ())) > 1 and "seeds" in case.door.places
+    if several and not any(map(is_random, every)):
+        problem = "has no effect: nothing is random"
+        raise InputError(problem, "--seeds", _what_is_random(every[0]))
 
 
 def _what_is_random(options: ScenarioOptions) -> str:

@@ -29,7 +29,7 @@ from rebat.models.failures.correlated import Correlated, Correlation, correlated
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law
-from rebat.models.failures.laws import make_law, parameters
+from rebat.models.failures.laws import LAWS, make_law, parameters
 from rebat.models.failures.recorded import Recorded, Trace
 from rebat.models.failures.renewal import Scaled
 from rebat.models.operations import read_operations
@@ -98,8 +98,8 @@ def option(
         Whether the option only affects what is measured.
     **extra
         ``flags`` of the command line, ``file`` (kind of file), ``machine``, ``key`` (the name in
-        its table of a campaign file, if this is another name), and ``read`` (a function that raises
-        InputError for an invalid value).
+        its table of a campaign file, if this is another name), ``read`` (a function that raises
+        InputError for an invalid value), and ``examples`` (valid texts).
     """
     effects = {"group": group, "needs": needs, "prepares": prepares, "measured": measured}
     shown = {"label": label, "label_last": label_last, "added": added, "blank": blank}
@@ -133,6 +133,10 @@ _OF_MTBF = (
         "no --failures, or --checkpoint young-daly as well",
         lambda o: o.law is not None or o.failures is None or _in_periods(o),
     ),
+)
+_WITH_DOWNTIME = Need(
+    "a --model that has a downtime, or --law",
+    lambda o: o.model not in LAWS or "downtime" in parameters(o.model),
 )
 _DRAWN = Need("a --law that draws failures", lambda o: o.law is None or o.law.drawn)
 _FAILING = Need(
@@ -172,10 +176,12 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
         label="load x {:g}", added=7, blank=True)] = 1.0
     window: Annotated[str, option("run",
         "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 to 30 if the workload spans a month (as in the node-stealing paper), otherwise the entire run.",
-        label="window {}", label_last=True, added=0, measured=True, read=parse_window)] = "auto"
+        label="window {}", label_last=True, added=0, measured=True, read=parse_window,
+        examples=("0s:40s", "10s:1min"))] = "auto"
     select: Annotated[str, option("run",
         "Jobs whose flow is measured. all: every job. FIRST:LAST:count, like 0.2:0.8:count: leave out the first 20 % and the last 20 % of the jobs in order of submission (as in the node-stealing paper). FIRST:LAST:time, like 0.2:0.8:time: leave out the jobs of the first 20 % and the last 20 % of the submission period (as in the program of its authors). auto: 0.2:0.8:count if the workload spans a month, otherwise all.",
-        label="jobs {}", label_last=True, added=0, measured=True, read=parse_selection)] = "auto"
+        label="jobs {}", label_last=True, added=0, measured=True, read=parse_selection,
+        examples=("all", "0.2:0.8:count", "0.1:0.9:time"))] = "auto"
     walltime_kills: Annotated[WalltimeKills, option("run",
         "Whether work of jobs killed at their walltime counts as useful or wasted.",
         label="work of jobs killed at walltime counts as useful", added=4, measured=True)] = "wasted"
@@ -319,13 +325,14 @@ class ScenarioOptions(Conditions, frozen=True):
         needs=_OF_MTBF, prepares=(Need(_YOUNG_DALY.expected, _in_periods),))] = None
     downtime: Annotated[Seconds, option("law",
         "With --mtbf: time that a failed node stays down.",
-        needs=(_NO_LAW, *_WITH_MTBF))] = 3600.0
+        needs=(_NO_LAW, *_WITH_MTBF, _WITH_DOWNTIME))] = 3600.0
     seed: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SEED), option("draw",
         "Seed of the failures and silent errors; with --seeds, the first seed.",
         prepares=(_SILENT,))] = 0
     model: Annotated[str, option("law",
         "With --mtbf: name of the failure law.",
-        needs=(_NO_LAW, *_WITH_MTBF), flags=("--model", "--failure-model"))] = "authors"
+        needs=(_NO_LAW, *_WITH_MTBF), flags=("--model", "--failure-model"),
+        examples=("poisson", "renewal"))] = "authors"
     horizon: Annotated[Seconds | None, option("draw",
         "Draw no failure after this time (default: the end of the simulation).",
         needs=(_DRAWN, *_WITH_MTBF))] = None
@@ -348,7 +355,7 @@ class ScenarioOptions(Conditions, frozen=True):
         "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period (see --checkpoint-rounding), and takes longer by their cost. perfect: an interrupted job loses no work, and checkpoints cost no time. tiers:auto: checkpoints in the storage tiers of --tiers, at their best intervals.")] = "none"
     tiers: Annotated[str, option("preparation",
         "With --checkpoint tiers:auto: storage tiers with the times to write and to load a checkpoint, TIER=WRITE/LOAD joined by +. Checkpoints in memory and disk survive software failures. Checkpoints in peer also survive the failure of one node, those in group the failure of one group of nodes. Checkpoints in remote survive all failures. TIER=WRITE/LOAD@INTERVAL sets the interval.",
-        needs=(_TIERS,))] = USUAL
+        needs=(_TIERS,), examples=("remote=1s/2s", "peer=1s/2s+remote=3s/4s"))] = USUAL
     checkpoint_cost: Annotated[Seconds, option("preparation",
         "Time to write a checkpoint.",
         needs=(_YOUNG_DALY,), key="cost")] = 300.0
