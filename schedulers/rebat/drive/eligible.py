@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
@@ -24,6 +26,7 @@ from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import ShelfOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.operations import DRAINS
 from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
@@ -139,22 +142,49 @@ def _why_not_stages(point: Point, replaces: bool) -> dict[str, bool]:
     }
 
 
-def why_not_tiers(point: Point) -> str:
-    """Return why the rules do not cover checkpoints in several tiers, or an empty text."""
+def why_not_operations(point: Point) -> str:
+    """Return why the rules do not carry out operations, or an empty text if they do."""
+    if DRAINS.get(point.common.drain) is None:
+        return ""
+    replaces = any(isinstance(part, ReplacementOptions) for part in point.reactions)
+    return _first(
+        {
+            f"operations with planning={point.planning.name}": type(point.planning)
+            is not ListOptions,
+            "operations with partitions": point.parted,
+            "operations with react=replacement": replaces,
+            "operations with stages of recovery": point.recovery is not None,
+            "operations with digits=six": point.dialect.digits == "six",
+            "operations with reservations": bool(point.common.reservations),
+        }
+    )
+
+
+def why_not_tiers(point: Point, operating: bool = False) -> str:
+    """Return why the rules do not cover checkpoints in several tiers, or an empty text.
+
+    ``operating`` is whether operations may be carried out.
+    """
     timing = _late(point)
     return _first(
         {
+            "operations with checkpoints in several tiers": operating,
             f"checkpoints in several tiers with timing={timing}": bool(timing),
             "checkpoints in several tiers with digits=six": point.dialect.digits == "six",
         }
     )
 
 
-def why_not_run(options: EngineOptions, session: SessionOptions, *, operations: bool) -> str:
+def why_not_run(
+    point: Point, options: EngineOptions, session: SessionOptions, *, operations: bool
+) -> str:
     """Return why the rules do not cover the circumstances of a run, or an empty text."""
+    if operations:  # then the engine forwards them
+        options = msgspec.structs.replace(options, forward_unknown_events=False)
+        if reason := why_not_operations(point):
+            return reason
     return _first(
         {
-            "operations": operations,
             "checkpoints that options of the policy set": session.young_daly is not None,
             "options of the engine": options != EngineOptions(),
         }

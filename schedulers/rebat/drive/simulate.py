@@ -20,7 +20,7 @@ from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
 from rebat.core.options import Recovery
-from rebat.core.table import Ragged
+from rebat.core.table import Ragged, distinct
 from rebat.core.traits import USUAL, Traits, traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.drive.eligible import (
@@ -39,6 +39,7 @@ from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.hangs import hangs_for
 from rebat.drive.keys import KeyRecorder, Keys, needs_python
 from rebat.drive.machine import LoopNodes
+from rebat.drive.operations import Orders, with_operations
 from rebat.drive.outcome import (
     Outcome,
     Rows,
@@ -64,7 +65,7 @@ from rebat.drive.tiers import tiers_for
 from rebat.kernels import deep_queue
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import NEVER, Checkpointing, checkpoint_kinds
-from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
+from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, NodeChanges
 from rebat.models.failures.laws import reads_files
@@ -276,6 +277,7 @@ def simulate(
     uptime_us: Ints | None = None,
     explain: bool = False,
     on_progress: OnProgress | None = None,
+    operations: Sequence[GenericEvent] = (),
 ) -> Outcome:
     """Simulate a run.
 
@@ -291,6 +293,8 @@ def simulate(
         Whether to record the plans.
     on_progress : callable, optional
         Called with a time (us), the number of ended attempts so far, and their total number.
+    operations : sequence of GenericEvent
+        Operations of an administrator. The rules cover them (`eligible.why_not_operations`).
 
     Raises
     ------
@@ -308,9 +312,10 @@ def simulate(
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
     except InputError as error:
         raise Uncovered(str(error)) from None
-    if jobs.tiered and (reason := why_not_tiers(point)):
+    if jobs.tiered and (reason := why_not_tiers(point, bool(operations))):
         raise Uncovered(reason)
     parameters = parameters_of(point, machine.n_nodes, max_attempts, cores_per_node)
+    parameters.operating = bool(operations)
     set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
@@ -338,6 +343,7 @@ def simulate(
     )  # fmt: skip
     light = [kinds[kind] for kind in jobs.kind_of] if jobs.tiered else None
     room = with_recoveries(room, light, point, events, machine, cores_per_node, compiled)
+    room, orders = with_orders(room, jobs, point, cores_per_node, operations, compiled)
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -372,7 +378,7 @@ def simulate(
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery)
+    source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery, orders)
     return outcome_of(source, events, room, plans, on_progress)
 
 
@@ -421,6 +427,39 @@ def with_recoveries(
         hangs = hangs_for(point.recovery, events.number_of, k, compiled)
         state = state._replace(hangs=hangs)
     return room._replace(state=state)
+
+
+def with_orders(
+    room: tables.Room,
+    jobs: Submissions,
+    point: Point,
+    cores_per_node: int,
+    operations: Sequence[GenericEvent],
+    compiled: bool,
+) -> tuple[tables.Room, Orders | None]:
+    """Return a room with the tables of operations, if there are any, and the operations.
+
+    Raises
+    ------
+    Uncovered
+        If an operation is invalid. The session reports the error at its time.
+    """
+    if not operations:
+        return room, None
+    orders = Orders(point, len(room.state.owner), cores_per_node, jobs.named, jobs.users)
+    rows, codes_of_jobs = distinct(jobs.extra_codes, jobs.table["size"])
+    kinds = zip(jobs.extra_codes[rows].tolist(), jobs.table["size"][rows].tolist(), strict=True)
+    of_kinds = [orders.of_job(jobs.traits[code], size) for code, size in kinds]
+    of_jobs = np.array(of_kinds, dtype=np.int64).reshape(-1, 2)[codes_of_jobs]
+    made = orders.table(of_jobs, len(room.state.attempts))
+    events = [(each.at_us, str(each.data.get("type")), each.data) for each in operations]
+    if any(a > b for (a, *_), (b, *_) in itertools.pairwise(events)):
+        raise Uncovered("operations that are not in order of time")
+    try:
+        made = orders.add(made, events)
+    except InputError as error:
+        raise Uncovered(str(error)) from None
+    return room._replace(state=with_operations(room.state, made, compiled)), orders
 
 
 def recorder_of(
@@ -546,15 +585,20 @@ def with_restarts(jobs: Submissions) -> tuple[list[Checkpointing | None], Any]:
 def extended(parameters: tables.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
     timed = parameters.timing != codes.NOW or parameters.staged
-    return True if timed or parameters.six_digits or parameters.replacing else None
+    moves = parameters.replacing or parameters.operating
+    return True if timed or parameters.six_digits or moves else None
 
 
-def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
+def smallest_arguments(
+    point: Point, tiered: bool = False, operating: bool = False
+) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs.
 
-    ``tiered`` is whether jobs have checkpoints in several tiers.
+    ``tiered`` is whether jobs have checkpoints in several tiers, ``operating`` whether there are
+    operations.
     """
     parameters = parameters_of(point, 1, 1)
+    parameters.operating = operating
     jobs, events = zeros(tables.Job, 0), Events([])
     profiles = zeros(tables.Profile, 0)
     machine, links = whole_machine(1), tables.no_links()
@@ -563,6 +607,9 @@ def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
         arrays_of([], 1), True,
     )  # fmt: skip
     room = with_recoveries(room, [] if tiered else None, point, events, machine, 1, True)
+    if operating:
+        made = Orders(point, 1, 1, lambda _: (), {}).table(rooms.ints(0, 2), len(room.ends))
+        room = room._replace(state=with_operations(room.state, made, True))
     smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
     windows = SiteWindows(smallest, machine)
     return (
@@ -614,6 +661,8 @@ class Submissions:
         The distinct checkpoints, and the position of those of each profile.
     tiered : bool
         Whether any profile has checkpoints in several tiers.
+    users : dict
+        Numbers of users.
     table, table_of_profiles : arrays of Job and Profile
     links : Links
         Dependencies and arrays.
@@ -640,8 +689,8 @@ class Submissions:
         self.traits = [traits_of(extra) for extra in jobs.extra_fields]
         self.extra_codes = jobs.extra_codes[order]
         classes = [each.priority_class for each in self.traits]
-        numbers = {"": 0}
-        users = [numbers.setdefault(each.user, len(numbers)) for each in self.traits]
+        self.users = {"": 0}
+        users = [self.users.setdefault(each.user, len(self.users)) for each in self.traits]
         walls_us = jobs.walltime_us
         self.table = table = zeros(tables.Job, len(order))
         table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
@@ -651,6 +700,11 @@ class Submissions:
         table["user"] = np.array(users, dtype=np.int64)[self.extra_codes]
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
+
+    def named(self, name: str) -> list[int]:
+        """Return the rows of the jobs that an id means. It may lack the name of the workload."""
+        places = {name, name.removeprefix("w0!")}
+        return [j for j, at in enumerate(self.order.tolist()) if self.ids[at] in places]
 
     def traits_of(self, j: int) -> Traits:
         """Return the traits of a job."""
@@ -758,6 +812,7 @@ def parameters_of(
                 to_us(part.excluded_for),
             )
             parameters.most_excluded = int(part.most_excluded * n_nodes)
+    parameters.migrates = point.common.drain == "migrate"
     parameters.hears_all = parameters.n_spares > 0 or parameters.preempting
     parameters.begins = parameters.has_news = parameters.hears_all
     parameters.release = RELEASES[dialect.release]
@@ -790,7 +845,9 @@ class Known:
         windows: SiteWindows,
         kinds: list[Checkpointing | None],
         recovery: Recovery | None,
+        orders: Orders | None = None,
     ) -> None:
+        self.orders = orders
         self._jobs, self.machine, self.limits, self.windows = jobs, machine, limits, windows
         self.ids, self.order, self.table = jobs.ids, jobs.order, table
         self.kinds, self.kind_of = kinds, jobs.kind_of[jobs.profiles]

@@ -8,6 +8,7 @@ from typing import Any
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.images import note_image
 from rebat.rules.queue import push
 from rebat.rules.stops import (
     less_by,
@@ -160,7 +161,8 @@ def resume(state: Any, extended: Any, a: int, b: int, decided: int, timing: int)
         attempts[b].wall = wall if wall >= FOREVER_US else max(1, wall - less)
         attempts[b].delay = max(1, attempts[a].delay - less)
         attempts[b].first, attempts[b].recovery = first, recovery
-        if not state.profiles[state.jobs[j].profile].checkpoints:
+        is_imaged = note_image(state.operations, a, b, timing, useful, recovery)
+        if not (is_imaged or state.profiles[state.jobs[j].profile].checkpoints):
             # not a delay: Batsim runs the same profile again, without the initialisation
             attempts[b].delay, attempts[b].recovery = max(1, attempts[a].delay), 0
         pass_on(state.tiers, b)
