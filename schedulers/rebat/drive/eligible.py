@@ -142,9 +142,14 @@ def _why_not_stages(point: Point, replaces: bool) -> dict[str, bool]:
     }
 
 
+def operates(point: Point) -> bool:
+    """Return whether a scheduler carries out operations."""
+    return DRAINS.get(point.common.drain) is not None
+
+
 def why_not_operations(point: Point) -> str:
     """Return why the rules do not carry out operations, or an empty text if they do."""
-    if DRAINS.get(point.common.drain) is None:
+    if not operates(point):
         return ""
     replaces = any(isinstance(part, ReplacementOptions) for part in point.reactions)
     return _first(

@@ -109,5 +109,5 @@ def _check_nodes(state: Any, running: list[int], holds: list[int], names: Sequen
     if not n.n_kills:
         hangs = {row.victim for row in state.stops[: n.n_stops]} if n.staged else set()
         for a in running:
-            if a not in hangs and state.down[state.owner == a + 1].any():
+            if a not in hangs and state.failed[state.owner == a + 1].any():
                 raise BrokenInvariant(f"attempt {names[a]} runs on a failed node")

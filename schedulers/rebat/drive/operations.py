@@ -114,11 +114,10 @@ class Orders:
 
     def note(self, note: Any, job_id: Callable[[int], str]) -> tuple[str, str]:
         """Return the subject of a note, and the reason. ``job_id`` is that of an attempt."""
-        operation = self.all[int(note["operation"])]
+        operation = self.all[note.operation]
         assert operation is not None
-        attempt, detail = int(note["attempt"]), int(note["detail"])
-        job = job_id(attempt) if attempt >= 0 else ""
-        made = refused(operation, int(note["why"]), job, detail)
+        job = job_id(note.attempt) if note.attempt >= 0 else ""
+        made = refused(operation, note.why, job, note.detail)
         return made.operation, made.reason
 
 

@@ -205,18 +205,17 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
 def note_operations(ledger: Ledger, source: Source, orders: Orders, state: tables.State) -> None:
     """Note the operations that were refused, and the moves that were called off."""
     made = state.operations
-    notes = array_of(tables.NoteRow, made.notes[: made.own[tables.N_NOTES]])
-    for note in notes:
-        at_us, a = int(note["at"]), int(note["attempt"])
-        if note["why"] == codes.NOT_MOVED:
-            job_id, number = source.job_id(state.attempts["job"][a]), state.attempts["number"][a]
-            name = resubmission_id(job_id, int(number)) if number else job_id
-            refusal = obstructed(name, "complete its move", int(note["detail"]))
-            ledger.refusals.append((at_us, refusal.subject, refusal.reason))
+    rows = array_of(tables.NoteRow, made.notes[: made.own[tables.N_NOTES]])
+    for note in (tables.NoteRow(*row) for row in rows.tolist()):
+        if note.why == codes.NOT_MOVED:
+            job_id, number = state.attempts[["job", "number"]][note.attempt].tolist()
+            name = resubmission_id(source.job_id(job_id), number) if number else source.job_id(job_id)
+            refusal = obstructed(name, "complete its move", note.detail)
+            ledger.refusals.append((note.at, refusal.subject, refusal.reason))
             continue
         told = orders.note(note, lambda a: source.job_id(int(state.attempts["job"][a])))
-        ledger.refusals.append((at_us, *told))
-        ledger.not_done.append(at_us)
+        ledger.refusals.append((note.at, *told))
+        ledger.not_done.append(note.at)
 
 
 def in_order_of_kills(room: tables.Room) -> Ints | None:

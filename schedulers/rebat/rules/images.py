@@ -77,6 +77,14 @@ def imaged(
 
 
 @inlined_rule
+def is_imaged(operations: Any, a: int) -> bool:
+    """Return whether an attempt began with an image."""
+    if operations is not None:
+        return bool(operations.image[a] > 0)
+    return False
+
+
+@inlined_rule
 def note_image(
     operations: Any, a: int, b: int, timing: int, useful: int, recovery: int
 ) -> bool:  # fmt: skip
@@ -86,5 +94,4 @@ def note_image(
             operations.image[b] = recovery + 1
         elif useful <= 0:
             operations.image[b] = operations.image[a]
-        return bool(operations.image[b] > 0)
-    return False
+    return is_imaged(operations, b)

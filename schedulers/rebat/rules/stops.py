@@ -173,6 +173,15 @@ def lost_nodes(state: Any, a: int) -> Any:
 
 
 @inlined_rule
+def n_given(operations: Any, state: Any, a: int) -> Any:
+    """Return how many nodes a victim gives. Its nodes are up, but operations can drain them."""
+    size = state.jobs[state.attempts[a].job].size
+    if operations is not None:
+        size -= lost_nodes(state, a)
+    return size
+
+
+@inlined_rule
 def candidate_of(state: Any, now: int, a: int) -> Any:
     """Return what victim rules read of a running attempt."""
     attempts, lost = state.attempts, 0
@@ -216,7 +225,7 @@ def victim_of(state: Any, n_spared: int, now: int, n_more: int, q: int) -> Any:
         a = state.lists[k].running
         if jobs[attempts[a].job].partition != q:
             continue
-        if parameters.fitting and jobs[attempts[a].job].size < n_more:
+        if parameters.fitting and n_given(state.operations, state, a) < n_more:
             continue
         spared = parameters.chosen_once and attempts[a].thief > 0
         for i in range(n_spared):
@@ -225,7 +234,7 @@ def victim_of(state: Any, n_spared: int, now: int, n_more: int, q: int) -> Any:
             continue
         if best < 0 or goes_first(state, now, a, best):
             best = a
-    return -1 if best < 0 or jobs[attempts[best].job].size < n_more else best
+    return -1 if best < 0 or n_given(state.operations, state, best) < n_more else best
 
 
 @rule
