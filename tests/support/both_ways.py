@@ -298,7 +298,7 @@ def operations(rng: random.Random, made: Workload, n_nodes: int) -> list[Generic
     events = []
     for _ in range(rng.randint(1, 12)):
         at_us = to_us(rng.randint(0, int(last)) * scale)
-        kind = rng.choice(["drain", "drain", "undrain", "migrate", "migrate", "other"])
+        kind = rng.choice(["drain", "drain", "undrain", "migrate", "migrate", "other", "announce"])
         data: dict[str, Any] = {"type": kind}
         first = rng.randrange(n_nodes)
         nodes = rng.choice([f"{first}", f"{first}-{rng.randrange(first, n_nodes)}", f"0 {n_nodes - 1}"])
@@ -311,6 +311,10 @@ def operations(rng: random.Random, made: Workload, n_nodes: int) -> list[Generic
             data["user"] = rng.choice(["ann", "bob", "a", "eve"])
         if rng.random() < 0.2:
             data["spanning"] = rng.random() < 0.3
+        if kind == "announce":
+            data["begin"] = at_us // 1_000_000 + rng.randint(0, 15)
+            if rng.random() < 0.9:
+                data["end"] = data["begin"] + rng.randint(1, 12)
         events.append(GenericEvent(at_us, data))
         if kind == "drain" and rng.random() < 0.7:
             back_us = at_us + to_us(rng.randint(0, 15))
@@ -442,6 +446,9 @@ class Case:
         self.policy = by_operations(self.policy, rng)
         self.cores_per_node = 2 if rng.random() < 0.2 else 1
         n_nodes = self.n_nodes // self.cores_per_node
+        if rng.random() < 0.2:
+            self.workload = with_requests(self.workload, rng)
+            self.policy += f",reservations={reservations(rng, n_nodes)}"
         self.operations = operations(rng, self.workload, n_nodes)
         if self.cores_per_node > 1:
             self.events = [

@@ -160,7 +160,6 @@ def why_not_operations(point: Point) -> str:
             "operations with react=replacement": replaces,
             "operations with stages of recovery": point.recovery is not None,
             "operations with digits=six": point.dialect.digits == "six",
-            "operations with reservations": bool(point.common.reservations),
         }
     )
 

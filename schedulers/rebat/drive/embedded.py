@@ -23,7 +23,7 @@ from rebat.rules.instant import (
     submit,
 )
 from rebat.rules.moves import hold_targets
-from rebat.rules.operations import count_due, next_operation, receive
+from rebat.rules.operations import announces, count_due, next_operation, receive
 from rebat.rules.queue import pop, push
 from rebat.rules.replacement import keep_spares
 from rebat.rules.room import instant_fits
@@ -115,6 +115,8 @@ def run(
         n.now = now  # also if the tables are too small: the caller makes room for this time
         if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
             return codes.LARGER_ROOM
+        if announces(state.operations, state):
+            return codes.ANNOUNCED
         # ---- everything that happens at this time
         while n.n_calls and calls[0].at == now:
             n.n_calls = pop(calls, n.n_calls)

@@ -14,10 +14,11 @@ from rebat.core.errors import InputError
 from rebat.core.traits import Traits
 from rebat.drive.growing import larger, longer
 from rebat.models.migration import cost_us
-from rebat.models.operations import KINDS, MIGRATE, Operation, operation_of
+from rebat.models.operations import ANNOUNCE, KINDS, MIGRATE, Operation, operation_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.operations import DRAINS, check_nodes, may_request, refused
 from rebat.policies.variants import parts
+from rebat.policies.windows import Announced, Reservation
 from rebat.state import codes, tables
 from rebat.state.rows import array_of
 
@@ -50,6 +51,7 @@ class Orders:
         self._carries_out = common.drain != "auto" and DRAINS[common.drain] is not None
         self._operators = frozenset(parts(common.operators))
         self._cost, self._purge_s = str(common.migration_cost), common.purge
+        self._announced = Announced()
 
     def of_job(self, traits: Traits, n_nodes: int, is_delay: bool = True) -> tuple[int, int]:
         """Return the row of a job (see `tables.Operations.jobs`)."""
@@ -64,7 +66,7 @@ class Orders:
             return np.zeros(self._n_nodes, dtype=np.bool_)
 
         return tables.Operations(
-            np.zeros(5, dtype=np.int64), [], np.zeros((0, 2), dtype=np.int64), [], jobs, flags(),
+            np.zeros(6, dtype=np.int64), [], np.zeros((0, 2), dtype=np.int64), [], jobs, flags(),
             flags(), flags(), np.zeros(n_attempts, dtype=np.int64),
             np.zeros(n_attempts, dtype=np.int64), [],
         )  # fmt: skip
@@ -111,6 +113,17 @@ class Orders:
             row.named_at = len(named)
             named.extend(self._named(operation.job))
             row.n_named = len(named) - row.named_at
+
+    def announced(self, made: tables.Operations, up_to: int) -> list[Reservation]:
+        """Return the windows that the first operations announce."""
+        for o in range(made.own[tables.N_READ], up_to):
+            operation = self.all[o]
+            if operation is not None and operation.kind == ANNOUNCE and made.rows[o].may:
+                assert operation.nodes is not None
+                nodes = processors_of(operation.nodes, self._cores)
+                self._announced.add(nodes, operation.begin_us, operation.end_us)
+        made.own[tables.N_READ] = up_to
+        return self._announced.rows
 
     def note(self, note: Any, job_id: Callable[[int], str]) -> tuple[str, str]:
         """Return the subject of a note, and the reason. ``job_id`` is that of an attempt."""

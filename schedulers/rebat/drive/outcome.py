@@ -73,7 +73,11 @@ LOST_TO = {
 STEPS = {codes.IDLE: "idle", codes.LOCAL: "local", codes.QUEUED_LAST: "requeue"}
 """Reason for the stop of an attempt that lost nodes, by step of node replacement."""
 
-MOVES = {codes.BY_DRAIN: BY_DRAIN, codes.BY_MIGRATION: BY_MIGRATION}
+MOVES = {
+    codes.BY_DRAIN: BY_DRAIN,
+    codes.BY_MIGRATION: BY_MIGRATION,
+    codes.MIGRATION_OF_HIT: BY_MIGRATION,
+}
 """Reason for the stop of an attempt by an operation, by step."""
 
 DRAINED_FOR = {codes.FOR_SPARE: SPARE, codes.FOR_LEMON: LEMON, codes.FOR_ORDER: ORDER}
@@ -259,6 +263,7 @@ class Rows:
         self._walltime_us = self.column("wall")
         self.rejected = np.isin(self.cause, NEVER)
         self.hit, self.moved = self.cause == codes.NODE_FAILURE, self.cause == codes.MOVED
+        self.moved_hit = self.moved & (self.column("step") == codes.MIGRATION_OF_HIT)
         self.again = np.flatnonzero(self.number > 0)
         self._place = narrow(source.order[self.job])
         self._nodes = Ragged(

@@ -306,7 +306,9 @@ def simulate(
     columns: dict[str, Any] = {}
     try:
         machine = machine_of(point, n_nodes, cores_per_node)
-        windows = SiteWindows(point.common.reservations, machine, cores_per_node)
+        windows = SiteWindows(
+            point.common.reservations, machine, cores_per_node, awaits=awaits(point, operations)
+        )
         if machine.partitions:
             of_jobs = columns_of_jobs(machine, workload)
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
@@ -363,6 +365,11 @@ def simulate(
             break
         if outcome == codes.IMPOSSIBLE:
             raise Uncovered("a run that ends with an error")
+        if outcome == codes.ANNOUNCED and orders:
+            made = room.state.operations
+            last = int(made.own[tables.N_RECEIVED] + room.state.n.n_operations_due)
+            cells, room = windows.announce_to(cells, orders.announced(made, last), room)
+            continue
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
@@ -427,6 +434,11 @@ def with_recoveries(
         hangs = hangs_for(point.recovery, events.number_of, k, compiled)
         state = state._replace(hangs=hangs)
     return room._replace(state=state)
+
+
+def awaits(point: Point, operations: object) -> bool:
+    """Return whether the operations of a run can announce maintenance to a scheduler."""
+    return bool(operations and point.common.reservations)
 
 
 def with_orders(
@@ -610,7 +622,8 @@ def smallest_arguments(
     if operating:
         made = Orders(point, 1, 1, lambda _: (), {}).table(rooms.ints(0, 2), len(room.ends))
         room = room._replace(state=with_operations(room.state, made, True))
-    smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
+    reserves = read_reservations(point.common.reservations) or awaits(point, operating)
+    smallest = "any:0:begin=0:length=1" if reserves else ""
     windows = SiteWindows(smallest, machine)
     return (
         *events.columns(0, 1)[0],
@@ -812,6 +825,7 @@ def parameters_of(
                 to_us(part.excluded_for),
             )
             parameters.most_excluded = int(part.most_excluded * n_nodes)
+    parameters.reserving = bool(point.common.reservations)
     parameters.migrates = point.common.drain == "migrate"
     parameters.hears_all = parameters.n_spares > 0 or parameters.preempting
     parameters.begins = parameters.has_news = parameters.hears_all
@@ -872,7 +886,7 @@ class Known:
         return states_of(rows.ended_as)
 
     def failures(self, rows: Rows) -> tuple[Ints, Any]:
-        return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0
+        return np.where(rows.hit | rows.moved_hit, rows.column("failure"), 0), 0
 
 
 def outcome_of(

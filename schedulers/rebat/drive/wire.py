@@ -243,6 +243,10 @@ class Wire(Messages):
         made = self.orders.add(self.state.operations, notices)
         made.own[tables.N_RECEIVED] = len(made.rows)
         self.show(self.room._replace(state=self.state._replace(operations=made)))
+        if self.parameters.reserving:
+            rows = self.orders.announced(made, len(made.rows))
+            self.cells, room = self.windows.announce_to(self.cells, rows, self.room)
+            self.show(room)
 
     def _named(self, name: str) -> list[int]:
         """Return the rows of the jobs that an id means. It may lack the name of the workload."""
@@ -498,7 +502,10 @@ class Wire(Messages):
         """
         attempts = self.state.attempts
         hit = [
-            row.attempt for row in self.state.kills[first:last] if row.cause == codes.NODE_FAILURE
+            row.attempt
+            for row in self.state.kills[first:last]
+            if row.cause == codes.NODE_FAILURE
+            or (row.cause == codes.MOVED and attempts[row.attempt].step == codes.MIGRATION_OF_HIT)
         ]
         now, hangs = self.now_us, self.state.hangs
         always = self.state.tiers is not None or hangs is not None

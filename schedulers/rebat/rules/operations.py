@@ -21,7 +21,7 @@ from rebat.rules.moves import begin_move
 from rebat.rules.nodes import change_drains
 from rebat.rules.waits import emit, kill, stop_of
 from rebat.state import codes
-from rebat.state.tables import N_DONE, N_EMPTYING, N_NOTES, N_RECEIVED, WHY_NOT
+from rebat.state.tables import N_DONE, N_EMPTYING, N_NOTES, N_READ, N_RECEIVED, WHY_NOT
 
 # ---- the operations of an instant
 
@@ -43,6 +43,18 @@ def count_due(operations: Any, now: int) -> int:
         while first + k < len(operations.rows) and operations.rows[first + k].at == now:
             k += 1
     return k
+
+
+@inlined_rule
+def announces(operations: Any, state: Any) -> bool:
+    """Return whether the operations that are due announce maintenance which is not yet read."""
+    if operations is not None:
+        own = operations.own
+        last = own[N_RECEIVED] + state.n.n_operations_due
+        for o in range(max(own[N_READ], own[N_RECEIVED]), last if state.n.reserving else 0):
+            if operations.rows[o].kind == codes.ANNOUNCE and operations.rows[o].may:
+                return True
+    return False
 
 
 @inlined_rule
@@ -89,7 +101,9 @@ def operate(operations: Any, state: Any, room: Any, n_hit: int, now: int) -> int
             a, is_stopped = hit[i].attempt, False
             for k in range(n_before, n.n_kills):
                 is_stopped |= state.kills[k].attempt == a
-            if not is_stopped:
+            if is_stopped:
+                state.attempts[a].step = codes.MIGRATION_OF_HIT
+            else:
                 hit[n_left].attempt, hit[n_left].cancelled = a, hit[i].cancelled
                 hit[n_left].is_killed, hit[n_left].tier = hit[i].is_killed, hit[i].tier
                 n_left += 1
@@ -107,7 +121,7 @@ def carry_out(
         migrate(operations, state, o, now)
     elif row.kind != codes.OTHER and not row.may:  # step 1
         note(operations, state, o, codes.FORBIDDEN, -1, 0, now)
-    elif row.kind == codes.ANNOUNCE and not state.n.max_wakes:
+    elif row.kind == codes.ANNOUNCE and not state.n.reserving:
         note(operations, state, o, codes.NOT_ANNOUNCED, -1, 0, now)
     elif row.kind == codes.DRAIN:
         drain_nodes(operations, state, room, o, n_hit, now)

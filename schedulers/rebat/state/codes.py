@@ -76,8 +76,9 @@ QUEUED, IDLE, LOCAL, QUEUED_LAST = range(4)
 """Steps of node replacement: a job that lost nodes is first in the queue, takes idle nodes, keeps
 its nodes, or is queued like a new job."""
 
-BY_DRAIN, BY_MIGRATION = 1, 2
-"""Steps of attempts that operations stop: because their nodes are drained, or one by one."""
+BY_DRAIN, BY_MIGRATION, MIGRATION_OF_HIT = 1, 2, 3
+"""Steps of attempts that operations stop: because their nodes are drained, or one by one. A failure
+can hit an attempt at the time of its migration, if the node comes up at the same time."""
 
 OTHER, DRAIN, UNDRAIN, MIGRATE, ANNOUNCE = range(5)
 """Kinds of operations. OTHER: nothing is to be done."""
@@ -96,9 +97,10 @@ job is called off."""
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
-DONE, MORE_EVENTS, LARGER_ROOM, IMPOSSIBLE = range(4)
+DONE, MORE_EVENTS, LARGER_ROOM, IMPOSSIBLE, ANNOUNCED = range(5)
 """Outcomes: complete; the simulation continues with more events; or with larger arrays; the rules
-cannot continue, and a session repeats the run, which states the error."""
+cannot continue, and a session repeats the run, which states the error; the simulation continues
+with the windows of announced maintenance."""
 
 START, REGISTER, REJECT, KILLS, CALL, REFUSE, STAY, NOTE = range(8)
 """Decisions (`tables.Decision`)."""

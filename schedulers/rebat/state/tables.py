@@ -519,6 +519,7 @@ class Numbers(msgspec.Struct, gc=False):
     excluded_for: int = 0
     operating: int = 0
     migrates: int = 0
+    reserving: int = 0
     hears_all: int = 0
     n_attempts: int = 0
     n_records: int = 0
@@ -736,7 +737,7 @@ class Lemons(NamedTuple):
     is_listed: Any
 
 
-N_RECEIVED, N_DONE, N_EMPTYING, N_NOTES, N_STARTS = range(5)
+N_RECEIVED, N_DONE, N_EMPTYING, N_NOTES, N_STARTS, N_READ = range(6)
 """Columns of `Operations.own`."""
 
 WHY_NOT, PRICE = range(2)
@@ -748,9 +749,10 @@ class Operations(NamedTuple):
 
     Attributes
     ----------
-    own : int64 array, shape (5,)
+    own : int64 array, shape (6,)
         How many operations were received, and how many of them were considered; the numbers of
-        nodes to empty, of notes, and of starts of attempts.
+        nodes to empty, of notes, and of starts of attempts; how many operations were read for
+        announcements.
     rows : rows of Operation
     nodes : int64 array, shape (l, 2)
         Intervals of the nodes of operations.
