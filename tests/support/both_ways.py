@@ -327,7 +327,7 @@ def operations(rng: random.Random, made: Workload, n_nodes: int) -> list[Generic
 
 def by_operations(policy: str, rng: random.Random) -> str:
     """Return a policy that carries out operations."""
-    left_out = "digits=", "planning=", "drain=", "operators="
+    left_out = "digits=", "drain=", "operators="
     rest = [each for each in policy.split(",") if not each.startswith(left_out)]
     rest += ["digits=all", f"drain={rng.choice(['migrate', 'migrate', 'migrate', 'wait'])}"]
     rest += [f"migration_cost={rng.choice(['0', '1', '2.5', '0.3', 'bandwidth*400', 'table'])}"]
@@ -441,14 +441,19 @@ class Case:
     def operate(self, rng: random.Random) -> None:
         """Add operations. The scheduler may preempt jobs or exclude nodes too."""
         self.workload = with_traits(self.workload, rng)
-        if rng.random() < 0.25:
+        if rng.random() < 0.25 and "planning=" not in self.policy:
             self.policy = by_preemption(self.policy, rng)
+        elif rng.random() < 0.1:
+            self.policy = by_shelves(self.policy, rng)
         self.policy = by_operations(self.policy, rng)
         self.cores_per_node = 2 if rng.random() < 0.2 else 1
         n_nodes = self.n_nodes // self.cores_per_node
         if rng.random() < 0.2:
             self.workload = with_requests(self.workload, rng)
-            self.policy += f",reservations={reservations(rng, n_nodes)}"
+            if "planning=shelf" not in self.policy:
+                self.policy += f",reservations={reservations(rng, n_nodes)}"
+        elif rng.random() < 0.3 and "planning=shelf" not in self.policy:
+            self.policy += ",reservations=announced"
         self.operations = operations(rng, self.workload, n_nodes)
         if self.cores_per_node > 1:
             self.events = [

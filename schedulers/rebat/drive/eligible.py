@@ -154,8 +154,6 @@ def why_not_operations(point: Point) -> str:
     replaces = any(isinstance(part, ReplacementOptions) for part in point.reactions)
     return _first(
         {
-            f"operations with planning={point.planning.name}": type(point.planning)
-            is not ListOptions,
             "operations with partitions": point.parted,
             "operations with react=replacement": replaces,
             "operations with stages of recovery": point.recovery is not None,
