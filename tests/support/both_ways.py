@@ -404,9 +404,9 @@ class Case:
         operating = random.Random(seed + 7)
         self.operations: list[GenericEvent] = []
         self.cores_per_node = 1
+        self.tiered = self.staged = False
         if limited and replaces is None and operating.random() < SHARE["operating"]:
             self.operate(operating)
-            self.tiered = self.staged = False
             return
         tiers = random.Random(seed + 4)
         self.tiered = limited and tiers.random() < SHARE["tiers"]
@@ -445,6 +445,11 @@ class Case:
             self.policy = by_preemption(self.policy, rng)
         elif rng.random() < 0.1:
             self.policy = by_shelves(self.policy, rng)
+        self.tiered, self.staged = (rng.random() < SHARE[word] for word in ("tiers", "stages"))
+        if self.tiered:
+            self.add_tiers(rng)
+        if self.staged:
+            self.add_stages(rng)
         self.policy = by_operations(self.policy, rng)
         self.cores_per_node = 2 if rng.random() < 0.2 else 1
         n_nodes = self.n_nodes // self.cores_per_node

@@ -12,7 +12,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.drive.ask import Session
-from rebat.drive.eligible import operates, why_not_operations, why_not_policy, why_not_tiers
+from rebat.drive.eligible import why_not_operations, why_not_policy, why_not_tiers
 from rebat.drive.machine import LoopNodes
 from rebat.drive.parts import Uncovered, machine_of
 from rebat.drive.plan_record import PlanRecorder
@@ -68,8 +68,7 @@ def _covers(
     profiles = [each for of in began.profiles.values() for each in of.values()]
     try:
         kinds = [checkpointing_of(profile) for profile in profiles]
-        uncovered = why_not_tiers(point, operates(point))
-        if any(kind and (kind.never or (kind.light and uncovered)) for kind in kinds):
+        if any(kind and (kind.never or (kind.light and why_not_tiers(point))) for kind in kinds):
             return False
         partitions = machine_of(point, began.n_nodes, cores).partitions
         if point.chooses_nodes:

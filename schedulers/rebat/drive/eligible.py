@@ -156,21 +156,16 @@ def why_not_operations(point: Point) -> str:
         {
             "operations with partitions": point.parted,
             "operations with react=replacement": replaces,
-            "operations with stages of recovery": point.recovery is not None,
             "operations with digits=six": point.dialect.digits == "six",
         }
     )
 
 
-def why_not_tiers(point: Point, operating: bool = False) -> str:
-    """Return why the rules do not cover checkpoints in several tiers, or an empty text.
-
-    ``operating`` is whether operations may be carried out.
-    """
+def why_not_tiers(point: Point) -> str:
+    """Return why the rules do not cover checkpoints in several tiers, or an empty text."""
     timing = _late(point)
     return _first(
         {
-            "operations with checkpoints in several tiers": operating,
             f"checkpoints in several tiers with timing={timing}": bool(timing),
             "checkpoints in several tiers with digits=six": point.dialect.digits == "six",
         }

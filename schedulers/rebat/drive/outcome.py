@@ -429,7 +429,7 @@ class Rows:
             "hung_us": hung_us,
             "lost_us": lost_us,
             "lost_to": lost_to,
-            "imaged": self.moved,
+            "imaged": self.moved & ~(self.moved_hit & self.knows_failures),
             "image_us": np.maximum(0, self.images - 1),
         }
         values = {
@@ -442,6 +442,11 @@ class Rows:
         names = {"name": Chosen(self._source.ids, self._place)}
         rare = {"stages": self._stages()}
         return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes, rare)
+
+    @property
+    def knows_failures(self) -> bool:
+        """Whether the failures of attempts determine what remains of them."""
+        return self._tiers is not None or self._hangs is not None
 
     @property
     def images(self) -> Ints:

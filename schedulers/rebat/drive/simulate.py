@@ -314,7 +314,7 @@ def simulate(
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
     except InputError as error:
         raise Uncovered(str(error)) from None
-    if jobs.tiered and (reason := why_not_tiers(point, bool(operations))):
+    if jobs.tiered and (reason := why_not_tiers(point)):
         raise Uncovered(reason)
     parameters = parameters_of(point, machine.n_nodes, max_attempts, cores_per_node)
     parameters.operating = bool(operations)

@@ -342,8 +342,7 @@ class Wire(Messages):
         speedup_of(content)
         is_light = checkpoints is not None and checkpoints.light is not None
         operating = bool(self.parameters.operating)
-        uncovered = is_light and why_not_tiers(self._point, operating)
-        if checkpoints and (checkpoints.never or uncovered):
+        if checkpoints and (checkpoints.never or (is_light and why_not_tiers(self._point))):
             problem = "its profile has checkpoints in several tiers, or none in its period"
             raise InputError(problem, expected="profiles that are known at the beginning")
         if content.get("type", "delay") != "delay":

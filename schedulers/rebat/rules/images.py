@@ -86,12 +86,15 @@ def is_imaged(operations: Any, a: int) -> bool:
 
 @inlined_rule
 def note_image(
-    operations: Any, a: int, b: int, timing: int, useful: int, recovery: int
+    operations: Any, a: int, b: int, timing: int, saved: int, recovery: int
 ) -> bool:  # fmt: skip
-    """Note the image with which the next attempt ``b`` begins. Return whether there is one."""
+    """Note the image with which the next attempt ``b`` begins. Return whether there is one.
+
+    ``saved`` is the progress of attempt ``a`` that a regular checkpoint contains.
+    """
     if operations is not None:
         if timing == codes.IMAGE:
             operations.image[b] = recovery + 1
-        elif useful <= 0:
+        elif saved <= 0:
             operations.image[b] = operations.image[a]
     return is_imaged(operations, b)

@@ -100,7 +100,9 @@ def operate(operations: Any, state: Any, room: Any, n_hit: int, now: int) -> int
         for i in range(n_hit):
             a, is_stopped = hit[i].attempt, False
             for k in range(n_before, n.n_kills):
-                is_stopped |= state.kills[k].attempt == a
+                if state.kills[k].attempt == a:
+                    is_stopped = True
+                    note_failure_of(state.tiers, state.hangs, state, k)
             if is_stopped:
                 state.attempts[a].step = codes.MIGRATION_OF_HIT
             else:
@@ -109,6 +111,19 @@ def operate(operations: Any, state: Any, room: Any, n_hit: int, now: int) -> int
                 n_left += 1
         return n_left
     return n_hit
+
+
+@inlined_rule
+def note_failure_of(tiers: Any, hangs: Any, state: Any, k: int) -> None:
+    """Let a migrated attempt continue from its last checkpoint if its failure is known.
+
+    Failures are known if checkpoints have several tiers or if recoveries have stages.
+    """
+    if tiers is not None or hangs is not None:
+        state.kills[k].timing = codes.NOW
+        for m in range(state.n.n_moves):
+            if state.moves[m].attempt == state.kills[k].attempt:
+                state.moves[m].timing = codes.NOW
 
 
 @rule
