@@ -301,7 +301,9 @@ def operations(rng: random.Random, made: Workload, n_nodes: int) -> list[Generic
         kind = rng.choice(["drain", "drain", "undrain", "migrate", "migrate", "other", "announce"])
         data: dict[str, Any] = {"type": kind}
         first = rng.randrange(n_nodes)
-        nodes = rng.choice([f"{first}", f"{first}-{rng.randrange(first, n_nodes)}", f"0 {n_nodes - 1}"])
+        nodes = rng.choice(
+            [f"{first}", f"{first}-{rng.randrange(first, n_nodes)}", f"0 {n_nodes - 1}"]
+        )
         if kind == "migrate":
             job = rng.choice(made.jobs).id
             data["job"] = rng.choice([job, f"w0!{job}", "nobody"] if rng.random() < 0.3 else [job])

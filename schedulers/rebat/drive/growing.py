@@ -93,7 +93,8 @@ def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) ->
         new["rounds"] = state.rounds._replace(wakes=wakes, stopped=stopped)
     if state.operations is not None and n_attempts > len(state.operations.image):
         image, started = (
-            larger(each, n_attempts, 0) for each in (state.operations.image, state.operations.started)
+            larger(each, n_attempts, 0)
+            for each in (state.operations.image, state.operations.started)
         )
         new["operations"] = state.operations._replace(image=image, started=started)
     ends = longer(room.ends, tables.Entry, n_attempts)

@@ -19,7 +19,7 @@ from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
 from rebat.drive.checks import obstructed
 from rebat.drive.hangs import stages_of
-from rebat.drive.operations import Orders
+from rebat.drive.operations import Orders, notes_of
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.site_limits import SiteLimits
@@ -31,7 +31,6 @@ from rebat.models.remaining import Remaining
 from rebat.policies.reactions.exclusion import LEMON
 from rebat.policies.reactions.operations import BY_DRAIN, BY_MIGRATION, ORDER
 from rebat.state import codes, tables
-from rebat.state.rows import array_of
 from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Losses, Why
 
 Ints = npt.NDArray[np.int64]
@@ -208,12 +207,12 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
 
 def note_operations(ledger: Ledger, source: Source, orders: Orders, state: tables.State) -> None:
     """Note the operations that were refused, and the moves that were called off."""
-    made = state.operations
-    rows = array_of(tables.NoteRow, made.notes[: made.own[tables.N_NOTES]])
-    for note in (tables.NoteRow(*row) for row in rows.tolist()):
+    for note in notes_of(state.operations):
         if note.why == codes.NOT_MOVED:
             job_id, number = state.attempts[["job", "number"]][note.attempt].tolist()
-            name = resubmission_id(source.job_id(job_id), number) if number else source.job_id(job_id)
+            name = (
+                resubmission_id(source.job_id(job_id), number) if number else source.job_id(job_id)
+            )
             refusal = obstructed(name, "complete its move", note.detail)
             ledger.refusals.append((note.at, refusal.subject, refusal.reason))
             continue
@@ -491,7 +490,7 @@ class Rows:
         chosen[again] = coded(
             values,
             (
-                _resumed(of_jobs[code], *row, image_us=max(0, image - 1))
+                _resumed(of_jobs[code], max(0, image - 1), *row)
                 for code, row, image in zip(
                     chosen[again].tolist(), rows, images[again].tolist(), strict=True
                 )
@@ -513,12 +512,12 @@ def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
 
 def _resumed(
     c: Checkpointing | None,
+    image_us: int = 0,
     first_us: int | None = None,
     recovery_us: int | None = None,
     period_us: int | None = None,
     cost_us: int | None = None,
     restart_us: int | None = None,
-    image_us: int = 0,
 ) -> Checkpointing:
     """Return the checkpoints of a job with other times. None keeps the time of the job.
 

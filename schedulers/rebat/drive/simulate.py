@@ -20,7 +20,7 @@ from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.node_events import NodeEvents
 from rebat.core.options import Recovery
-from rebat.core.table import Ragged, distinct
+from rebat.core.table import Ragged
 from rebat.core.traits import USUAL, Traits, traits_of
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.drive.eligible import (
@@ -39,7 +39,7 @@ from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.hangs import hangs_for
 from rebat.drive.keys import KeyRecorder, Keys, needs_python
 from rebat.drive.machine import LoopNodes
-from rebat.drive.operations import Orders, with_operations
+from rebat.drive.operations import Orders, awaits
 from rebat.drive.outcome import (
     Outcome,
     Rows,
@@ -345,7 +345,14 @@ def simulate(
     )  # fmt: skip
     light = [kinds[kind] for kind in jobs.kind_of] if jobs.tiered else None
     room = with_recoveries(room, light, point, events, machine, cores_per_node, compiled)
-    room, orders = with_orders(room, jobs, point, cores_per_node, operations, compiled)
+    orders = None
+    if operations:
+        orders = Orders(point, machine.n_nodes, cores_per_node, jobs.named, jobs.users)
+        images = orders.images_of(jobs.traits, jobs.extra_codes, table["size"])
+        try:
+            room = orders.fill(room, images, operations, compiled)
+        except InputError as error:  # the session reports it at its time
+            raise Uncovered(str(error)) from None
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -366,9 +373,9 @@ def simulate(
         if outcome == codes.IMPOSSIBLE:
             raise Uncovered("a run that ends with an error")
         if outcome == codes.ANNOUNCED and orders:
-            made = room.state.operations
-            last = int(made.own[tables.N_RECEIVED] + room.state.n.n_operations_due)
-            cells, room = windows.announce_to(cells, orders.announced(made, last), room)
+            state = room.state
+            rows = orders.announced(state.operations, state.n.n_operations_due)
+            cells, room = windows.announce_to(cells, rows, room)
             continue
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
@@ -434,44 +441,6 @@ def with_recoveries(
         hangs = hangs_for(point.recovery, events.number_of, k, compiled)
         state = state._replace(hangs=hangs)
     return room._replace(state=state)
-
-
-def awaits(point: Point, operations: object) -> bool:
-    """Return whether the operations of a run can announce maintenance to a scheduler."""
-    return bool(operations and point.common.reservations)
-
-
-def with_orders(
-    room: tables.Room,
-    jobs: Submissions,
-    point: Point,
-    cores_per_node: int,
-    operations: Sequence[GenericEvent],
-    compiled: bool,
-) -> tuple[tables.Room, Orders | None]:
-    """Return a room with the tables of operations, if there are any, and the operations.
-
-    Raises
-    ------
-    Uncovered
-        If an operation is invalid. The session reports the error at its time.
-    """
-    if not operations:
-        return room, None
-    orders = Orders(point, len(room.state.owner), cores_per_node, jobs.named, jobs.users)
-    rows, codes_of_jobs = distinct(jobs.extra_codes, jobs.table["size"])
-    kinds = zip(jobs.extra_codes[rows].tolist(), jobs.table["size"][rows].tolist(), strict=True)
-    of_kinds = [orders.of_job(jobs.traits[code], size) for code, size in kinds]
-    of_jobs = np.array(of_kinds, dtype=np.int64).reshape(-1, 2)[codes_of_jobs]
-    made = orders.table(of_jobs, len(room.state.attempts))
-    events = [(each.at_us, str(each.data.get("type")), each.data) for each in operations]
-    if any(a > b for (a, *_), (b, *_) in itertools.pairwise(events)):
-        raise Uncovered("operations that are not in order of time")
-    try:
-        made = orders.add(made, events)
-    except InputError as error:
-        raise Uncovered(str(error)) from None
-    return room._replace(state=with_operations(room.state, made, compiled)), orders
 
 
 def recorder_of(
@@ -620,8 +589,7 @@ def smallest_arguments(
     )  # fmt: skip
     room = with_recoveries(room, [] if tiered else None, point, events, machine, 1, True)
     if operating:
-        made = Orders(point, 1, 1, lambda _: (), {}).table(rooms.ints(0, 2), len(room.ends))
-        room = room._replace(state=with_operations(room.state, made, True))
+        room = Orders(point, 1, 1).fill(room, rooms.ints(0, 2), [], True)
     reserves = read_reservations(point.common.reservations) or awaits(point, operating)
     smallest = "any:0:begin=0:length=1" if reserves else ""
     windows = SiteWindows(smallest, machine)

@@ -80,6 +80,7 @@ from rebat.rules.stops import failed_at
 from rebat.rules.waits import remove_row, second_pass
 from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
+from rebat.state.operations import N_RECEIVED
 from rebat.state.rows import zeros
 
 NOT_STOPPED = "cannot be stopped, because its job could not continue"
@@ -241,10 +242,10 @@ class Wire(Messages):
         """Receive the operations of a message. They are carried out in the next reaction."""
         notices, self._notices = self._notices, []
         made = self.orders.add(self.state.operations, notices)
-        made.own[tables.N_RECEIVED] = len(made.rows)
+        made.own[N_RECEIVED] = len(made.rows)
         self.show(self.room._replace(state=self.state._replace(operations=made)))
         if self.parameters.reserving:
-            rows = self.orders.announced(made, len(made.rows))
+            rows = self.orders.announced(made)
             self.cells, room = self.windows.announce_to(self.cells, rows, self.room)
             self.show(room)
 
@@ -294,7 +295,7 @@ class Wire(Messages):
             setattr(row, column, value)
         if self.parameters.operating:
             is_delay = content.get("type", "delay") == "delay"
-            of_job = self.orders.of_job(traits, job.n_nodes, is_delay)
+            of_job = self.orders.image_of(traits, job.n_nodes, is_delay)
             made = with_job(self.state.operations, j, of_job)
             self.show(self.room._replace(state=self.state._replace(operations=made)))
         row.once = not (self.registering and content) or self.is_deleted(content)
@@ -546,7 +547,8 @@ class Wire(Messages):
         return out
 
     def _job_id_of(self, a: int) -> str:
-        return self.submitted[self.state.attempts[a].job]
+        job_id: str = self.submitted[self.state.attempts[a].job]
+        return job_id
 
     def _remaining(self, profile: dict[str, Any], row: tables.Attempt) -> dict[str, Any]:
         """Return the profile of the remaining work of an attempt that writes checkpoints."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules: images of jobs, which the batch system writes when operations stop them.
 
-The argument ``operations`` is a `rebat.state.tables.Operations`, or None without operations. Until
-an attempt writes a checkpoint, each restart loads the image with which the attempt began.
+The argument ``operations`` is a `rebat.state.operations.Operations`, or None without operations.
+Until an attempt writes a checkpoint, each restart loads the image with which the attempt began.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rebat.kernels.jit import inlined_rule
 from rebat.models.checkpoint import NEVER
 from rebat.models.interruptions import paused
 from rebat.state import codes
-from rebat.state.tables import N_NOTES, N_STARTS, PRICE
+from rebat.state.operations import N_NOTES, N_STARTS, PRICE
 
 ENDLESS_US = NEVER.period_us
 """The period of a job that writes no checkpoint."""

@@ -6,7 +6,7 @@ migration in HPC clusters by means of checkpoint/restart", 2019. A reaction carr
 before everything else. The policies that are asked use the same decisions
 (`rebat.policies.reactions.operations`).
 
-The argument ``operations`` is a `rebat.state.tables.Operations`, or None without operations.
+The argument ``operations`` is a `rebat.state.operations.Operations`, or None without operations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebat.rules.moves import begin_move
 from rebat.rules.nodes import change_drains
 from rebat.rules.waits import emit, kill, stop_of
 from rebat.state import codes
-from rebat.state.tables import N_DONE, N_EMPTYING, N_NOTES, N_READ, N_RECEIVED, WHY_NOT
+from rebat.state.operations import N_DONE, N_EMPTYING, N_NOTES, N_READ, N_RECEIVED, WHY_NOT
 
 # ---- the operations of an instant
 

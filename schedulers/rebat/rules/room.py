@@ -44,7 +44,9 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         kills += n.n_running
     if n.preempting:  # a round can stop any attempts, also those that this instant starts
         kills += n.n_running + n_alive
-    again = (4 if n.replacing or n.operating else 2) * (kills + n.n_waits + n.n_moves) + n.n_moves * n_lines
+    again = (4 if n.replacing or n.operating else 2) * (
+        kills + n.n_waits + n.n_moves
+    ) + n.n_moves * n_lines
     changed_holds = 2 * (n.n_waits + n.n_targets) * n_lines
     if n.retries:
         again += n.n_running + n.n_retried

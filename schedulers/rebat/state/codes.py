@@ -64,7 +64,7 @@ COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DE
 LIMIT, NO_WINDOW, SILENT_ERROR = 8, 9, 10
 """Causes of the end of an attempt. The cause of an attempt that has not ended is 0 too."""
 MOVED, PREEMPTED, HORIZON, MOLDED = range(11, 15)
-"""Other causes. Only Python policies, `rebat.rules.operations` and `rebat.rules.preempt` have them."""
+"""Other causes. Only Python policies, and the rules of operations and of preemption, have them."""
 
 AGAIN = NODE_FAILURE, STOLEN, MOVED, PREEMPTED
 """Causes of the ends of attempts whose jobs continue."""
@@ -87,12 +87,13 @@ FOR_SPARE, FOR_LEMON, FOR_ORDER = range(3)
 """Reasons for drains: spare nodes, lemon nodes, and operations."""
 
 UNWILLING, NO_DELAY, ON_DOWN_NODE, SPANS = range(1, 5)
-"""Why a job cannot be moved: its user, its profile, a node that is down, or its nodes. 0: it can."""
+"""Why a job cannot be moved: its user, its profile, a node that is down, or its nodes. 0: it can.
+"""
 
 FORBIDDEN, NOT_ANNOUNCED, DRAINED, NOT_DRAINED, DRAINED_LATER = range(5)
 NOT_RUNNING, TOO_FEW_FREE, RUNS_THERE, NOT_MOVABLE, NOT_MOVED = range(5, 10)
-"""Why operations are refused (`rebat.policies.reactions.operations`). NOT_MOVED: a move of a stopped
-job is called off."""
+"""Why operations are refused (`rebat.policies.reactions.operations`). NOT_MOVED: the move of a
+stopped job is called off."""
 
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""

@@ -3,8 +3,8 @@
 
 Rules carry out operations (`rebat.rules.operations`). If the rules do not cover a run, the session
 asks the reaction of this module, which makes the same decisions. A scheduler carries out operations
-before it calls its other reactions. With the option ``drain=wait``, the jobs on drained nodes run to
-their ends.
+before it calls its other reactions. With the option ``drain=wait``, the jobs on drained nodes run
+to their ends.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def may_request(user: str, operators: Collection[str]) -> bool:
 
 
 def check_nodes(operation: Operation, count: int) -> None:
-    """Raise InputError if a node of an operation is not among the ``count`` nodes of the machine."""
+    """Raise InputError if a node of an operation is not on the machine, which has ``count``."""
     if operation.nodes is not None and int(operation.nodes.intervals[-1, 1]) >= count:
         node = int(operation.nodes.intervals[-1, 1])
         raise InputError(f"node {node} is not on the machine", expected=f"0 to {count - 1}")
