@@ -17,13 +17,14 @@ from rebat.core.table import distinct
 from rebat.core.traits import Traits
 from rebat.drive.eligible import operates
 from rebat.drive.growing import larger, longer
+from rebat.drive.site_windows import SiteWindows
 from rebat.models.failures.events import GenericEvent
 from rebat.models.migration import cost_us
 from rebat.models.operations import ANNOUNCE, KINDS, MIGRATE, Operation, operation_of
 from rebat.policies.point import Point
 from rebat.policies.reactions.operations import check_nodes, may_request, refused
 from rebat.policies.variants import parts
-from rebat.policies.windows import Announced, Reservation
+from rebat.policies.windows import Announced
 from rebat.state import codes, tables
 from rebat.state.operations import N_NOTES, N_READ, N_RECEIVED, NoteRow, OperationRow, Operations
 from rebat.state.rooms import ints
@@ -154,8 +155,14 @@ class Orders:
             named.extend(self._named(operation.job))
             row.n_named = len(named) - row.named_at
 
-    def announced(self, made: Operations, n_due: int = 0) -> list[Reservation]:
-        """Return all announced windows: of the operations that were received, and of the next."""
+    def announce(
+        self, windows: SiteWindows, cells: Any, room: tables.Room, n_due: int = 0
+    ) -> tuple[Any, tables.Room]:
+        """Return the tables with all announced windows.
+
+        The operations are those that were received, and the next ``n_due``.
+        """
+        made = room.state.operations
         up_to = int(made.own[N_RECEIVED]) + n_due
         for o in range(made.own[N_READ], up_to):
             operation = self.all[o]
@@ -166,7 +173,7 @@ class Orders:
                 nodes = processors_of(operation.nodes, self._cores)
                 self._announced.add(nodes, operation.begin_us, operation.end_us)
         made.own[N_READ] = up_to
-        return self._announced.rows
+        return windows.announce_to(cells, self._announced.rows, room)
 
     def note(self, note: NoteRow, job_id: Callable[[int], str]) -> tuple[str, str]:
         """Return the subject of a note, and the reason. ``job_id`` is that of an attempt."""

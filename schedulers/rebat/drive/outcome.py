@@ -216,8 +216,8 @@ def note_operations(ledger: Ledger, source: Source, orders: Orders, state: table
             refusal = obstructed(name, "complete its move", note.detail)
             ledger.refusals.append((note.at, refusal.subject, refusal.reason))
             continue
-        told = orders.note(note, lambda a: source.job_id(int(state.attempts["job"][a])))
-        ledger.refusals.append((note.at, *told))
+        texts = orders.note(note, lambda a: source.job_id(int(state.attempts["job"][a])))
+        ledger.refusals.append((note.at, *texts))
         ledger.not_done.append(note.at)
 
 

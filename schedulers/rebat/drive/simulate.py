@@ -63,6 +63,7 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.drive.tiers import tiers_for
 from rebat.kernels import deep_queue
+from rebat.kernels.blocks import BlockTable
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import NEVER, Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
@@ -306,9 +307,8 @@ def simulate(
     columns: dict[str, Any] = {}
     try:
         machine = machine_of(point, n_nodes, cores_per_node)
-        windows = SiteWindows(
-            point.common.reservations, machine, cores_per_node, awaits=awaits(point, operations)
-        )
+        waits = awaits(point, operations)
+        windows = SiteWindows(point.common.reservations, machine, cores_per_node, waits)
         if machine.partitions:
             of_jobs = columns_of_jobs(machine, workload)
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
@@ -345,14 +345,7 @@ def simulate(
     )  # fmt: skip
     light = [kinds[kind] for kind in jobs.kind_of] if jobs.tiered else None
     room = with_recoveries(room, light, point, events, machine, cores_per_node, compiled)
-    orders = None
-    if operations:
-        orders = Orders(point, machine.n_nodes, cores_per_node, jobs.named, jobs.users)
-        images = orders.images_of(jobs.traits, jobs.extra_codes, table["size"])
-        try:
-            room = orders.fill(room, images, operations, compiled)
-        except InputError as error:  # the session reports it at its time
-            raise Uncovered(str(error)) from None
+    room, orders = with_orders(room, jobs, point, cores_per_node, operations, compiled)
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -373,27 +366,32 @@ def simulate(
         if outcome == codes.IMPOSSIBLE:
             raise Uncovered("a run that ends with an error")
         if outcome == codes.ANNOUNCED and orders:
-            state = room.state
-            rows = orders.announced(state.operations, state.n.n_operations_due)
-            cells, room = windows.announce_to(cells, rows, room)
+            cells, room = orders.announce(windows, cells, room, room.state.n.n_operations_due)
             continue
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
             continue
-        n = room.state.n
-        if n.is_deciding:
-            room = with_plans(room, 0)
-            plan = with_spaces(room, plan, 0)
-        else:  # the tables are too small for the jobs and events of the time ``now``
-            i, j = (int(np.searchsorted(at, n.now, "right")) for at in (table["submit"], lines[0]))
-            n_changed = int(lines[3][j] - lines[3][n.next_line])
-            room = with_rows(room, i - n.next_job, j - n.next_line, n_changed)
+        room, plan = larger_tables(room, plan, table, lines)
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
     source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery, orders)
     return outcome_of(source, events, room, plans, on_progress)
+
+
+def larger_tables(
+    room: tables.Room, plan: BlockTable | None, jobs: Any, lines: Sequence[Any]
+) -> tuple[tables.Room, BlockTable | None]:
+    """Return a room and a plan that are large enough to go on. ``lines`` are the node events."""
+    n = room.state.n
+    if n.is_deciding:
+        room = with_plans(room, 0)
+        return room, with_spaces(room, plan, 0)
+    # the tables are too small for the jobs and events of the time ``now``
+    i, j = (int(np.searchsorted(at, n.now, "right")) for at in (jobs["submit"], lines[0]))
+    n_changed = int(lines[3][j] - lines[3][n.next_line])
+    return with_rows(room, i - n.next_job, j - n.next_line, n_changed), plan
 
 
 def columns_of_rules(
@@ -441,6 +439,31 @@ def with_recoveries(
         hangs = hangs_for(point.recovery, events.number_of, k, compiled)
         state = state._replace(hangs=hangs)
     return room._replace(state=state)
+
+
+def with_orders(
+    room: tables.Room,
+    jobs: Submissions,
+    point: Point,
+    cores_per_node: int,
+    operations: Sequence[GenericEvent],
+    compiled: bool,
+) -> tuple[tables.Room, Orders | None]:
+    """Return a room with the tables of operations, and the operations, if there are any.
+
+    Raises
+    ------
+    Uncovered
+        If an operation is invalid. The session reports the error at its time.
+    """
+    if not operations:
+        return room, None
+    orders = Orders(point, len(room.state.owner), cores_per_node, jobs.named, jobs.users)
+    images = orders.images_of(jobs.traits, jobs.extra_codes, jobs.table["size"])
+    try:
+        return orders.fill(room, images, operations, compiled), orders
+    except InputError as error:
+        raise Uncovered(str(error)) from None
 
 
 def recorder_of(

@@ -245,8 +245,7 @@ class Wire(Messages):
         made.own[N_RECEIVED] = len(made.rows)
         self.show(self.room._replace(state=self.state._replace(operations=made)))
         if self.parameters.reserving:
-            rows = self.orders.announced(made)
-            self.cells, room = self.windows.announce_to(self.cells, rows, self.room)
+            self.cells, room = self.orders.announce(self.windows, self.cells, self.room)
             self.show(room)
 
     def _named(self, name: str) -> list[int]:

@@ -66,7 +66,7 @@ def imaged(
     operations: Any, j: int, writes: bool, period: int, cost: int, first: int, recovery: int,
     run: int,
 ) -> Any:  # fmt: skip
-    """Return what remains of an attempt of which an image is written (`rebat.rules.stops`)."""
+    """Return what remains of an attempt after its image is written (`rebat.rules.stops`)."""
     if operations is not None:
         if not writes:
             period, cost = ENDLESS_US, 0

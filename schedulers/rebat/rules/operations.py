@@ -182,7 +182,7 @@ def jobs_on(operations: Any, state: Any, nodes: Any, n_hit: int) -> int:
     Return their number. They are in the list ``spared``. Attempts that failures hit now are not
     included, because they will be stopped.
     """
-    found, started, k = state.lists, operations.started, 0
+    chosen, started, k = state.lists, operations.started, 0
     for i in range(state.n.n_running):
         a = state.lists[i].running
         is_hit = False
@@ -191,10 +191,10 @@ def jobs_on(operations: Any, state: Any, nodes: Any, n_hit: int) -> int:
         if is_hit or not is_on(state, a, nodes) or is_killed(state, a):
             continue
         at = k
-        while at > 0 and started[found[at - 1].spared] > started[a]:
-            found[at].spared = found[at - 1].spared
+        while at > 0 and started[chosen[at - 1].spared] > started[a]:
+            chosen[at].spared = chosen[at - 1].spared
             at -= 1
-        found[at].spared = a
+        chosen[at].spared = a
         k += 1
     return k
 
@@ -354,16 +354,16 @@ def running_of(operations: Any, state: Any, o: int) -> int:
 
     The result is also -1 if a stop of this attempt is under way or scheduled.
     """
-    row, found = operations.rows[o], -1
+    row, first = operations.rows[o], -1
     for i in range(state.n.n_running):
         a, is_named = state.lists[i].running, False
         for k in range(row.named_at, row.named_at + row.n_named):
             is_named |= operations.named[k] == state.attempts[a].job
-        if is_named and (found < 0 or operations.started[a] < operations.started[found]):
-            found = a
-    if found >= 0 and (is_killed(state, found) or stop_of(state, found) >= 0):
+        if is_named and (first < 0 or operations.started[a] < operations.started[first]):
+            first = a
+    if first >= 0 and (is_killed(state, first) or stop_of(state, first) >= 0):
         return -1
-    return found
+    return first
 
 
 @rule
