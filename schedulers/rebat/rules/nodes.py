@@ -61,10 +61,10 @@ def change_drains(state: Any, room: Any, at: int, k: int, up: bool, why: int, no
     state.n.n_drains += 1
     for i in range(at, at + k):
         for node in range(state.nodes[i, 0], state.nodes[i, 1] + 1):
-            others = is_ordered(state.operations, node) or is_excluded(state.lemons, node)
-            drain(state, room, node, others or not up, up)
-            count += 1
-    return count
+            drained = is_ordered(state.operations, node) or is_excluded(state.lemons, node)
+            drain(state, room, node, drained or not up, up)
+        count += state.nodes[i, 1] + 1 - state.nodes[i, 0]
+    return int(count)
 
 
 @rule

@@ -262,7 +262,13 @@ def select(operations: Any, state: Any, o: int, drained: bool) -> Any:
     row, k, count = operations.rows[o], 0, 0
     out = state.nodes[state.n.n_nodes_used :]
     for i in range(row.nodes_at, row.nodes_at + row.n_nodes_at):
-        for node in range(operations.nodes[i, 0], operations.nodes[i, 1] + 1):
+        first, last = operations.nodes[i, 0], operations.nodes[i, 1]
+        inside = operations.drained[first : last + 1]
+        if inside.all() if drained else not inside.any():
+            k = pool.extend(out, k, first, last)
+            count += last + 1 - first
+            continue
+        for node in range(first, last + 1):
             if operations.drained[node] == drained:
                 k = pool.extend(out, k, node, node)
                 count += 1
@@ -323,8 +329,7 @@ def undrain_nodes(
         return
     state.n.n_nodes_used += k
     for i in range(at, at + k if own[N_EMPTYING] else at):
-        for node in range(state.nodes[i, 0], state.nodes[i, 1] + 1):
-            own[N_EMPTYING] -= operations.emptying[node]
+        own[N_EMPTYING] -= operations.emptying[state.nodes[i, 0] : state.nodes[i, 1] + 1].sum()
     mark(state, operations.emptying, at, k, False)
     mark(state, operations.drained, at, k, False)
     change_drains(state, room, at, k, True, codes.FOR_ORDER, now)
