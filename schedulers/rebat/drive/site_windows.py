@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rebat.core.table import distinct
 from rebat.core.traits import Traits
-from rebat.drive.growing import larger
+from rebat.drive.growing import larger, readable
 from rebat.drive.parts import LoopMachine
 from rebat.kernels.cell_plan import AHEAD, CellTable, blocks, divide, hold, requests
 from rebat.policies.queue_order import planned_us
@@ -175,11 +175,12 @@ class SiteWindows:
             codes=ints(2 * (n_cells + len(group))),
         )
         whole = self.extend(cells, room)
-        for a, row in enumerate(room.state.attempts[: room.state.n.n_attempts]):
-            note(room.state, whole, a)
+        state = readable(room.state)
+        for a, row in enumerate(state.attempts[: state.n.n_attempts]):
+            note(state, whole, a)
             if row.held_until >= 0:
-                p, at = room.state.jobs[row.job].part, (row.nodes_at, row.n_nodes_at)
-                hold(whole, p, a, *at, room.state.nodes, row.held_until)
+                p, at = state.jobs[row.job].part, (row.nodes_at, row.n_nodes_at)
+                hold(whole, p, a, *at, state.nodes, row.held_until)
         self._divide(whole, room)
         return whole
 
