@@ -74,6 +74,16 @@ def test_random_runs_with_preemption_have_equal_records() -> None:
     assert "60 cases agree" in agreement(module, "60", "530000", "preempting", "tiny")
 
 
+def test_random_runs_with_operations_have_equal_records() -> None:
+    """Also with tiers of checkpoints and stages of recovery, and with small tables, which grow."""
+    module = "tests.support.both_ways"
+    compared = agreement(module, "120", "540000", "operating")
+    assert "'drain and refused'" in compared and "'migrate and refused'" in compared
+    assert "60 cases agree" in agreement(module, "60", "550000", "operating", "tiny")
+    more = agreement(module, "60", "560000", "operating", "tiers", "stages")
+    assert "60 cases agree" in more
+
+
 def test_random_runs_with_indexed_queues_have_equal_records() -> None:
     """Also with small tables, which grow. Policies that are asked scan the queue."""
     module = "tests.support.both_ways"
@@ -185,6 +195,25 @@ def test_what_is_not_covered_is_refused_with_the_reason(options, reason, tmp_pat
 )
 def test_tiers_of_checkpoints_that_are_not_covered(policy, reason, tmp_path, capsys) -> None:
     command = ["run", "toy", "-p", policy, "--checkpoint", "tiers:auto", *FAILING]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--engine", "interpreted", "--out", str(tmp_path / "interpreted")])
+    assert ended.value.code == 2 and reason in capsys.readouterr().err
+    main([*command, "--out", str(tmp_path / "auto")])  # a policy is asked
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ("easy:partitions=a:0-63+b:64-127", "operations with partitions"),
+        ("easy:react=replacement", "operations with react=replacement"),
+        ("authors-h111", "operations with digits=six"),
+    ],
+)
+def test_operations_that_are_not_covered(policy, reason, tmp_path, capsys) -> None:
+    file = tmp_path / "operations.jsonl"
+    drain = '{"timestamp": 60, "type": "drain", "nodes": "0"}\n'
+    file.write_text(drain + drain.replace("60", "90").replace("drain", "undrain"))
+    command = ["run", "synthetic-small", "-p", policy, "--operations", str(file)]
     with pytest.raises(SystemExit) as ended:
         main([*command, "--engine", "interpreted", "--out", str(tmp_path / "interpreted")])
     assert ended.value.code == 2 and reason in capsys.readouterr().err

@@ -31,6 +31,7 @@ def test_random_conversations_are_equal() -> None:
     assert "error of both" in compared and "different" not in compared
     assert "100 cases" in agreement("tests.support.shadow", "100", "400000", "all", "stages")
     assert "60 cases" in agreement("tests.support.shadow", "60", "410000", "all", "tiers", "stages")
+    assert "100 cases" in agreement("tests.support.shadow", "100", "420000", "all", "operating")
 
 
 def test_a_rejection_after_the_last_reaction_is_no_news() -> None:

@@ -6,6 +6,7 @@ For half of the seeds, the records include the plans.
 ``python -m tests.support.both_ways 20000`` makes 20,000 runs. With ``tiny`` at the end, all tables
 begin with one row. With ``deep``, all queues count as long ones. With ``replacing``, all policies
 that can replace failed nodes do so. With ``preempting``, they preempt jobs or exclude nodes. With
+``operating``, an administrator drains nodes and moves jobs. With
 ``tiers``, all jobs have checkpoints in several tiers, and with ``stages``, recoveries have stages.
 The test suite makes fewer runs, as plain Python, because compiling the loop takes longer.
 """
@@ -19,6 +20,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from rebat.check.cases import outages, workload
+from rebat.core.cores import processors_of
 from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
@@ -35,7 +37,7 @@ from rebat.drive.plan_record import PlanRecord
 from rebat.drive.simulate import Events
 from rebat.kernels import deep_queue
 from rebat.models.checkpoint import add_young_daly, without_checkpoints
-from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.formula import NAMED
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.planning.list_scheduling import MAINTENANCE
@@ -58,15 +60,15 @@ FORMULAS = (
     "multifactor:age=3:size=50:max_age=20", "partition*submitted-age/0",
 )  # fmt: skip
 
-SHARE = {"replacing": 0.2, "tiers": 0.15, "stages": 0.1, "preempting": 0.15}
+SHARE = {"replacing": 0.2, "tiers": 0.15, "stages": 0.1, "preempting": 0.15, "operating": 0.1}
 """The shares of policies that replace failed nodes, of workloads with checkpoints in several tiers,
-of policies with stages of recovery, and of policies that preempt jobs or exclude nodes, if the
-rules of a site are drawn too.
+of policies with stages of recovery, of policies that preempt jobs or exclude nodes, and of runs
+with operations, if the rules of a site are drawn too.
 """
 
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
-    "steals_off", "refusals", "holds", "drain_events",
+    "steals_off", "refusals", "holds", "drain_events", "not_done",
 )  # fmt: skip
 
 
@@ -289,6 +291,65 @@ def rack_failures(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
     return events
 
 
+def operations(rng: random.Random, made: Workload, n_nodes: int) -> list[GenericEvent]:
+    """Return operations of an administrator and of users. Many are refused."""
+    last = max(job.submit_us for job in made.jobs) // 1_000_000 + rng.choice([5, 20, 60])
+    scale = rng.choice([1, 1, 0.731])
+    events = []
+    for _ in range(rng.randint(1, 12)):
+        at_us = to_us(rng.randint(0, int(last)) * scale)
+        kind = rng.choice(["drain", "drain", "undrain", "migrate", "migrate", "other", "announce"])
+        data: dict[str, Any] = {"type": kind}
+        first = rng.randrange(n_nodes)
+        nodes = rng.choice(
+            [f"{first}", f"{first}-{rng.randrange(first, n_nodes)}", f"0 {n_nodes - 1}"]
+        )
+        if kind == "migrate":
+            job = rng.choice(made.jobs).id
+            data["job"] = rng.choice([job, f"w0!{job}", "nobody"] if rng.random() < 0.3 else [job])
+        if kind != "migrate" or rng.random() < 0.6:
+            data["nodes"] = nodes
+        if rng.random() < 0.3:
+            data["user"] = rng.choice(["ann", "bob", "a", "eve"])
+        if rng.random() < 0.2:
+            data["spanning"] = rng.random() < 0.3
+        if kind == "announce":
+            data["begin"] = at_us // 1_000_000 + rng.randint(0, 15)
+            if rng.random() < 0.9:
+                data["end"] = data["begin"] + rng.randint(1, 12)
+        events.append(GenericEvent(at_us, data))
+        if kind == "drain" and rng.random() < 0.7:
+            back_us = at_us + to_us(rng.randint(0, 15))
+            events.append(GenericEvent(back_us, {"type": "undrain", "nodes": nodes}))
+    if rng.random() < 0.85:  # otherwise, jobs may wait for ever
+        data = {"type": "undrain", "nodes": f"0-{n_nodes - 1}"}
+        events.append(GenericEvent(to_us(last + 20), data))
+    return sorted(events, key=lambda event: event.at_us)
+
+
+def by_operations(policy: str, rng: random.Random) -> str:
+    """Return a policy that carries out operations."""
+    left_out = "digits=", "drain=", "operators="
+    rest = [each for each in policy.split(",") if not each.startswith(left_out)]
+    rest += ["digits=all", f"drain={rng.choice(['migrate', 'migrate', 'migrate', 'wait'])}"]
+    rest += [f"migration_cost={rng.choice(['0', '1', '2.5', '0.3', 'bandwidth*400', 'table'])}"]
+    rest += ["purge=2"] if rng.random() < 0.7 else []
+    rest += [f"operators={rng.choice(['ann', 'ann+a'])}"] if rng.random() < 0.4 else []
+    return ",".join(rest)
+
+
+def with_traits(made: Workload, rng: random.Random) -> Workload:
+    """Return the workload in which some jobs cannot be checkpointed, or state their memory."""
+    extras: list[dict[str, Any]] = [{"checkpointable": False}, {"memory_mb": 50}, {"user": "eve"}]
+    jobs = tuple(
+        msgspec.structs.replace(job, extra={**job.extra, **rng.choice(extras)})
+        if rng.random() < 0.2
+        else job
+        for job in made.jobs
+    )
+    return msgspec.structs.replace(made, jobs=jobs)
+
+
 class Case:
     """A workload, its failures and a policy that the loop covers, drawn from a seed.
 
@@ -342,6 +403,13 @@ class Case:
                 self.policy += f",limits={limits(rules, self.n_nodes)}"
             else:
                 self.policy = by_usage(self.policy, rules)
+        operating = random.Random(seed + 7)
+        self.operations: list[GenericEvent] = []
+        self.cores_per_node = 1
+        self.tiered = self.staged = False
+        if limited and replaces is None and operating.random() < SHARE["operating"]:
+            self.operate(operating)
+            return
         tiers = random.Random(seed + 4)
         self.tiered = limited and tiers.random() < SHARE["tiers"]
         if self.tiered:
@@ -371,6 +439,35 @@ class Case:
             self.reserve(rules)
         if limited and rules.random() < 0.15:
             self.part(rules)
+
+    def operate(self, rng: random.Random) -> None:
+        """Add operations. The scheduler may preempt jobs or exclude nodes too."""
+        self.workload = with_traits(self.workload, rng)
+        if rng.random() < 0.25 and "planning=" not in self.policy:
+            self.policy = by_preemption(self.policy, rng)
+        elif rng.random() < 0.1:
+            self.policy = by_shelves(self.policy, rng)
+        self.tiered, self.staged = (rng.random() < SHARE[word] for word in ("tiers", "stages"))
+        if self.tiered:
+            self.add_tiers(rng)
+        if self.staged:
+            self.add_stages(rng)
+        self.policy = by_operations(self.policy, rng)
+        self.cores_per_node = 2 if rng.random() < 0.2 else 1
+        n_nodes = self.n_nodes // self.cores_per_node
+        if rng.random() < 0.2:
+            self.workload = with_requests(self.workload, rng)
+            if "planning=shelf" not in self.policy:
+                self.policy += f",reservations={reservations(rng, n_nodes)}"
+        elif rng.random() < 0.3 and "planning=shelf" not in self.policy:
+            self.policy += ",reservations=announced"
+        self.operations = operations(rng, self.workload, n_nodes)
+        if self.cores_per_node > 1:
+            self.events = [
+                msgspec.structs.replace(event, nodes=processors_of(event.nodes, 2))
+                for event in self.events
+                if int(event.nodes.intervals[-1, 1]) < n_nodes
+            ]
 
     def add_tiers(self, rng: random.Random) -> None:
         """Add checkpoints in several tiers to the jobs, and failures that they survive or not."""
@@ -554,6 +651,7 @@ class Case:
             return simulate(
                 self.workload, preset(self.policy), n_nodes=self.n_nodes, machine_events=given,
                 max_attempts=self.max_attempts, how=how, explain=self.explain,
+                operations=self.operations, cores_per_node=self.cores_per_node,
             )  # fmt: skip
         except RebatError as error:
             return str(error)
@@ -580,6 +678,10 @@ def play(seed: int) -> str:
     check_same(ours, expected)
     if case.depends:
         check_dependent(ours.ledger, case.workload)
+    if case.operations:
+        kinds = {each.why for each in ours.ledger.attempts} & {"drain", "migrate"}
+        kinds |= {"refused" for _ in ours.ledger.not_done}
+        return " and ".join(sorted(kinds)) or "operations"
     if "exclude" in case.policy or "preempt" in case.policy:
         kinds = {each.cause.value for each in ours.ledger.attempts} & {"preempted"}
         kinds |= {"excluded" for _ in ours.ledger.drain_events}
@@ -678,7 +780,13 @@ def with_replacement() -> None:
     SHARE["replacing"] = 1.0
 
 
+def with_operations() -> None:
+    """Let an administrator drain nodes and move jobs in all runs."""
+    SHARE["operating"] = 1.0
+
+
 WORDS = {
+    "operating": with_operations,
     "tiny": with_tiny_tables,
     "deep": with_deep_queues,
     "replacing": with_replacement,

@@ -259,6 +259,8 @@ def spoiled(rng: random.Random, message: e.Message, session: Any) -> e.Message:
             e.NoMoreExternalEvents(at_us=now),
             e.CallRequested(at_us=now),
             e.Notified(at_us=now, kind="x"),
+            e.Notified(at_us=now, kind="drain", data={"nodes": rng.choice(["0", "1-99", "?"])}),
+            e.Notified(at_us=now, kind="migrate", data={"job": name}),
             e.SimulationEnded(at_us=now),
             None,
         ]
@@ -311,8 +313,16 @@ def play(seed: int, kind: str, totals: Counter[str]) -> str:
         workload = with_wrong_dependencies(rng, workload)
     if rng.random() < 0.3:
         workload = with_other_profiles(rng, workload)
-    engine = Engine(workload, n_nodes=case.n_nodes, events=given, options=options)
-    if rng.random() < 0.3:
+    operations = getattr(case, "operations", [])
+    if operations:
+        options = msgspec.structs.replace(options, forward_unknown_events=True)
+        session_options = msgspec.structs.replace(
+            session_options, cores_per_node=case.cores_per_node
+        )
+    engine = Engine(
+        workload, n_nodes=case.n_nodes, events=given, operations=operations, options=options
+    )
+    if rng.random() < 0.3 and not operations:
         session_options = session_options_of(rng, session_options)
         cores = session_options.cores_per_node
         if cores > 1 and isinstance(case, PartedCase) and case.n_nodes % cores == 0:

@@ -20,7 +20,7 @@ from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.drive.ask_state import AskState
-from rebat.drive.growing import larger, with_plans, with_spaces
+from rebat.drive.growing import with_plans, with_spaces
 from rebat.drive.keys import Keys
 from rebat.drive.parts import machine_of
 from rebat.drive.plans import Recorder, all_starts, reasons_to_wait
@@ -308,12 +308,9 @@ class ByRules(Recorder):
     def _make_room(self, announced: Sequence[Reservation]) -> None:
         """Let the tables grow, so that the plans fit."""
         session, windows = self._session, self._session.windows
-        cells = windows.announce(self._cells, announced, session.room)
-        state = session.state
-        state.n.max_wakes = windows.max_wakes
-        if windows.max_wakes > len(state.wakes):
-            wakes = larger(state.wakes, windows.max_wakes, 0)
-            session.show(session.room._replace(state=state._replace(wakes=wakes)))
+        cells, room = windows.announce_to(self._cells, announced, session.room)
+        if room is not session.room:
+            session.show(room)
         fits = [plan_fits(session.state, session.room, table, 0) for table in self._tables]
         if not all(fits):
             session.show(with_plans(session.room, 0))

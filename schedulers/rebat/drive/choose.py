@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal, cast, get_args
 
 from rebat.core.arrays import Ints
@@ -23,6 +24,7 @@ from rebat.drive.simulate import (
 )
 from rebat.engine.engine import EngineOptions
 from rebat.kernels.jit import is_ready, machine_code_of, may_compile
+from rebat.models.failures.events import GenericEvent
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.presets import Preset
@@ -45,19 +47,19 @@ def only_plain(point: Point) -> str:
 RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
 """Times in seconds: Python code per run and per job, the loop per job, start of a process."""
 
-_READY: set[tuple[Point, bool]] = set()
+_READY: set[tuple[Point, bool, bool]] = set()
 
 
-def ready(point: Point, tiered: bool = False) -> bool:
+def ready(point: Point, tiered: bool = False, operating: bool = False) -> bool:
     """Return whether machine code of the loop for a scheduler is in memory or in the cache.
 
-    ``tiered`` is whether jobs have checkpoints in several tiers. Their rules are only compiled if
-    they are needed.
+    ``tiered`` is whether jobs have checkpoints in several tiers, ``operating`` whether there are
+    operations. Their rules are only compiled if they are needed.
     """
-    if (point, tiered) in _READY or not is_ready(run, smallest_arguments(point, tiered)):
-        return (point, tiered) in _READY
-    _READY.add((point, tiered))
-    return True
+    case = point, tiered, operating
+    if case not in _READY and is_ready(run, smallest_arguments(*case)):
+        _READY.add(case)
+    return case in _READY
 
 
 def is_tiered(workload: Workload) -> bool:
@@ -90,7 +92,7 @@ def compile_for(point: Point, n_jobs: int, tiered: bool = False) -> bool:
     pays = n_jobs >= PAYS or how_of() == "compiled"
     if pays and may_compile() and not ready(point, tiered):
         machine_code_of(run)(*smallest_arguments(point, tiered))
-        _READY.add((point, tiered))
+        _READY.add((point, tiered, False))
     return ready(point, tiered)
 
 
@@ -115,7 +117,7 @@ def compiled_outcome(
     cores_per_node: int,
     max_attempts: int,
     options: EngineOptions,
-    operations: bool,
+    operations: Sequence[GenericEvent],
     uptime_us: Ints | None,
     explain: bool,
     on_progress: OnProgress | None,
@@ -127,7 +129,7 @@ def compiled_outcome(
     InputError
         If ``how`` is compiled and the loop does not cover the run.
     """
-    reason, plain = _why_not(preset, options, operations), ""
+    reason, plain = _why_not(preset, options, bool(operations)), ""
     if isinstance(preset, Preset) and not reason:
         plain = "--explain" if explain else only_plain(preset.point)
         reason = plain if how == "compiled" else ""
@@ -135,13 +137,13 @@ def compiled_outcome(
         compiled = how != "interpreted" and not plain and may_compile()
         try:
             if compiled and how != "compiled" and len(workload.jobs) < PAYS:
-                compiled = ready(preset.point, is_tiered(workload))
+                compiled = ready(preset.point, is_tiered(workload), bool(operations))
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes,
                 cores_per_node=cores_per_node, max_attempts=max_attempts,
                 compiled=compiled,
                 hazards=preset.hazards, uptime_us=uptime_us, explain=explain,
-                on_progress=on_progress,
+                on_progress=on_progress, operations=operations,
             )  # fmt: skip
         except Uncovered as error:
             reason = str(error)
@@ -155,7 +157,7 @@ def _why_not(preset: object, options: EngineOptions, operations: bool) -> str:
     if not isinstance(preset, Preset):
         return "a custom policy" if isinstance(preset, OwnPolicy) else "a policy in memory"
     return why_not_policy(preset.point) or why_not_run(
-        options, preset.session, operations=operations
+        preset.point, options, preset.session, operations=operations
     )
 
 

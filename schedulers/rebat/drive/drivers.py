@@ -12,7 +12,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import SimulationBegan
 from rebat.core.options import SessionOptions
 from rebat.drive.ask import Session
-from rebat.drive.eligible import why_not_policy, why_not_tiers
+from rebat.drive.eligible import why_not_operations, why_not_policy, why_not_tiers
 from rebat.drive.machine import LoopNodes
 from rebat.drive.parts import Uncovered, machine_of
 from rebat.drive.plan_record import PlanRecorder
@@ -48,7 +48,7 @@ def driver_for(
     """
     if isinstance(preset, Preset) and not asks:
         point = preset.point
-        asks = point.common.drain != "auto"  # operations
+        asks = bool(why_not_operations(point))
         asks = asks or is_own(point.common.order)  # a guard states the line of an error
         if not (asks or why_not_policy(point)) and _covers(preset, options, began, uptime_us):
             return Wire(point, options, recorder, preset.hazards, uptime_us)

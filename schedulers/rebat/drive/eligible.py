@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
@@ -24,6 +26,7 @@ from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.planning.shelves import ShelfOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.exclusion import ExclusionOptions
+from rebat.policies.reactions.operations import DRAINS
 from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.stealing import StealingOptions
@@ -139,6 +142,25 @@ def _why_not_stages(point: Point, replaces: bool) -> dict[str, bool]:
     }
 
 
+def operates(point: Point) -> bool:
+    """Return whether a scheduler carries out operations."""
+    return DRAINS.get(point.common.drain) is not None
+
+
+def why_not_operations(point: Point) -> str:
+    """Return why the rules do not carry out operations, or an empty text if they do."""
+    if not operates(point):
+        return ""
+    replaces = any(isinstance(part, ReplacementOptions) for part in point.reactions)
+    return _first(
+        {
+            "operations with partitions": point.parted,
+            "operations with react=replacement": replaces,
+            "operations with digits=six": point.dialect.digits == "six",
+        }
+    )
+
+
 def why_not_tiers(point: Point) -> str:
     """Return why the rules do not cover checkpoints in several tiers, or an empty text."""
     timing = _late(point)
@@ -150,11 +172,16 @@ def why_not_tiers(point: Point) -> str:
     )
 
 
-def why_not_run(options: EngineOptions, session: SessionOptions, *, operations: bool) -> str:
+def why_not_run(
+    point: Point, options: EngineOptions, session: SessionOptions, *, operations: bool
+) -> str:
     """Return why the rules do not cover the circumstances of a run, or an empty text."""
+    if operations:  # then the engine forwards them
+        options = msgspec.structs.replace(options, forward_unknown_events=False)
+        if reason := why_not_operations(point):
+            return reason
     return _first(
         {
-            "operations": operations,
             "checkpoints that options of the policy set": session.young_daly is not None,
             "options of the engine": options != EngineOptions(),
         }

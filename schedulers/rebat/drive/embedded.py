@@ -18,10 +18,12 @@ from rebat.rules.instant import (
     end,
     end_killed,
     go_on,
+    hears_all,
     react,
     submit,
 )
 from rebat.rules.moves import hold_targets
+from rebat.rules.operations import announces, count_due, next_operation, receive
 from rebat.rules.queue import pop, push
 from rebat.rules.replacement import keep_spares
 from rebat.rules.room import instant_fits
@@ -79,7 +81,7 @@ def run(
     state, ends = room.state, room.ends
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
     n_jobs, n_lines, calls = len(jobs), len(line_at), state.calls
-    while n.unfinished > 0 or n.is_deciding or n.begins:
+    while n.unfinished > 0 or n.is_deciding or n.begins or n.n_operations_left > 0:
         # ---- the next time
         now, n_arriving, n_events = FOREVER_US, 0, 0
         if n.is_deciding:
@@ -92,6 +94,7 @@ def run(
             now = min(now, jobs[n.next_job].submit)
         for i in range(n.n_wakes):
             now = min(now, state.wakes[i])
+        now = min(now, next_operation(state.operations))
         stuck = now == FOREVER_US and n.n_down == 0 and n.n_waits == 0
         stuck = stuck and not returns(state.lemons, FOREVER_US)
         if n.n_calls:
@@ -108,9 +111,12 @@ def run(
         n_changed = line_first[n.next_line + n_events] - line_first[n.next_line]
         if missing and not n.is_deciding:
             return codes.MORE_EVENTS
+        n.n_operations_due = count_due(state.operations, now)
         n.now = now  # also if the tables are too small: the caller makes room for this time
         if not (n.is_deciding or instant_fits(state, n_arriving, n_events, n_changed)):
             return codes.LARGER_ROOM
+        if announces(state.operations, state):
+            return codes.ANNOUNCED
         # ---- everything that happens at this time
         while n.n_calls and calls[0].at == now:
             n.n_calls = pop(calls, n.n_calls)
@@ -122,7 +128,9 @@ def run(
             if n.next_job < n_jobs and jobs[n.next_job].submit == now and n.job_sequence < best:
                 which, best = 1, n.job_sequence
             if n.next_line < n_lines and line_at[n.next_line] == now and n.line_sequence < best:
-                which = 2
+                which, best = 2, n.line_sequence
+            if next_operation(state.operations) == now and n.operation_sequence < best:
+                which = 3
             if which < 0:
                 break
             if which == 0:
@@ -147,6 +155,9 @@ def run(
                     n.next_job += 1
                 n.job_sequence = n.sequence
                 n.has_notice = n.next_job == n_jobs
+            elif which == 3:
+                receive(state.operations, state, now)
+                n.operation_sequence = n.sequence
             else:
                 while n.next_line < n_lines and line_at[n.next_line] == now:
                     outcome = change_next(
@@ -156,7 +167,8 @@ def run(
                         return outcome
                 n.line_sequence = n.sequence
             noticed |= n.has_notice != 0
-            noticed |= which == 2 and n.next_line == n_lines and not parameters.drawn
+            is_last = n.next_line == n_lines and not parameters.drawn
+            noticed |= which >= 2 and is_last and n.n_operations_left == 0
         if joins:  # this message says that no more jobs will be submitted
             n.has_notice, n.all_submitted = 0, 1
         # ---- decisions, and kills until there are none
@@ -178,7 +190,7 @@ def run(
             has_notice, n.has_notice = n.has_notice != 0, 0
             if has_notice:
                 n.all_submitted = 1
-            if not n.n_kills and not (has_notice and n.hears_all):
+            if not n.n_kills and not (has_notice and hears_all(state)):
                 break
             n.has_news, n_first = 1, min(n.n_first_kills, n.n_kills)
             for first, last in ((0, n_first), (n_first, n.n_kills)):

@@ -91,6 +91,12 @@ def with_rows(room: tables.Room, arriving: int, n_lines: int, n_changed: int) ->
     if state.rounds is not None and n_attempts > len(state.rounds.stopped):
         wakes, stopped = (larger(each, n_attempts + 2, 0) for each in state.rounds[1:])
         new["rounds"] = state.rounds._replace(wakes=wakes, stopped=stopped)
+    if state.operations is not None and n_attempts > len(state.operations.image):
+        image, started = (
+            larger(each, n_attempts, 0)
+            for each in (state.operations.image, state.operations.started)
+        )
+        new["operations"] = state.operations._replace(image=image, started=started)
     ends = longer(room.ends, tables.Entry, n_attempts)
     return room._replace(state=state._replace(**new), ends=ends)
 

@@ -108,6 +108,7 @@ def _check_nodes(state: Any, running: list[int], holds: list[int], names: Sequen
         raise BrokenInvariant(f"{free.sum()} nodes are free, not {n.n_free}")
     if not n.n_kills:
         hangs = {row.victim for row in state.stops[: n.n_stops]} if n.staged else set()
+        unusable = state.failed if n.operating else state.down  # jobs can run on drained nodes
         for a in running:
-            if a not in hangs and state.down[state.owner == a + 1].any():
+            if a not in hangs and unusable[state.owner == a + 1].any():
                 raise BrokenInvariant(f"attempt {names[a]} runs on a failed node")

@@ -17,15 +17,19 @@ from rebat.core.nodes import NodeSet
 from rebat.core.options import Recovery
 from rebat.core.table import Chosen, Ragged, Table, Texts, narrow
 from rebat.core.units import FOREVER_US
+from rebat.drive.checks import obstructed
 from rebat.drive.hangs import stages_of
+from rebat.drive.operations import Orders, notes_of
 from rebat.drive.parts import LoopMachine
 from rebat.drive.plan_record import PlanRecord
 from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
+from rebat.models.checkpoint import NEVER as NEVER_WRITTEN
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 from rebat.policies.reactions.exclusion import LEMON
+from rebat.policies.reactions.operations import BY_DRAIN, BY_MIGRATION, ORDER
 from rebat.state import codes, tables
 from rebat.state.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Losses, Why
 
@@ -61,11 +65,22 @@ LOST_TO = {
     Cause.NODE_FAILURE: 2,
     Cause.STOLEN: 3,
     Cause.PREEMPTED: 4,
+    Cause.MOVED: 5,
 }
 """Codes of the reasons why progress was lost later."""
 
 STEPS = {codes.IDLE: "idle", codes.LOCAL: "local", codes.QUEUED_LAST: "requeue"}
 """Reason for the stop of an attempt that lost nodes, by step of node replacement."""
+
+MOVES = {
+    codes.BY_DRAIN: BY_DRAIN,
+    codes.BY_MIGRATION: BY_MIGRATION,
+    codes.MIGRATION_OF_HIT: BY_MIGRATION,
+}
+"""Reason for the stop of an attempt by an operation, by step."""
+
+DRAINED_FOR = {codes.FOR_SPARE: SPARE, codes.FOR_LEMON: LEMON, codes.FOR_ORDER: ORDER}
+"""Reasons of drains."""
 
 
 class Outcome(msgspec.Struct):
@@ -102,6 +117,8 @@ class Source(Protocol):
     machine : LoopMachine
     limits : SiteLimits
     windows : SiteWindows
+    orders : Orders, optional
+        The operations, if there are any.
     """
 
     ids: Texts
@@ -116,6 +133,7 @@ class Source(Protocol):
     machine: LoopMachine
     limits: SiteLimits
     windows: SiteWindows
+    orders: Orders | None
 
     def job_id(self, j: int) -> str:
         """Return the complete id of a job."""
@@ -143,7 +161,10 @@ def states_of(causes: Ints) -> tuple[Ints, dict[Any, int]]:
 
 
 def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
-    """Return the ledger of a run, without the events of nodes and refusals."""
+    """Return the ledger of a run, without the events of nodes.
+
+    Of the refusals, it has those of operations.
+    """
     ledger, state = Ledger(attempts=rows.attempts()), room.state
     n, lists = state.n, state.lists
     for row in np.flatnonzero(rows.rejected).tolist():
@@ -172,14 +193,32 @@ def ledger_of(source: Source, rows: Rows, room: tables.Room) -> Ledger:
     ledger.steals = lists["steal_at"][: n.n_steals].tolist()
     off = lists[["off_at", "off_why"]][: n.n_steals_off]
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
-    for at_us, up, first, k in state.drains.tolist():
+    for at_us, up, why, first, k in state.drains.tolist():
         nodes = NodeSet(state.nodes[first : first + k].astype(np.int64))
-        ledger.drain_events.append((at_us, bool(up), nodes, LEMON if n.excluding else SPARE))
+        ledger.drain_events.append((at_us, bool(up), nodes, DRAINED_FOR[why]))
+    if source.orders is not None and state.operations is not None:
+        note_operations(ledger, source, source.orders, state)
     for j, since_us, until_us, first, k in state.hold_records.tolist():
         held = NodeSet(state.nodes[first : first + k].astype(np.int64))
         until = None if until_us < 0 else until_us
         ledger.holds.append(Hold(source.job_id(j), held, since_us, until))
     return ledger
+
+
+def note_operations(ledger: Ledger, source: Source, orders: Orders, state: tables.State) -> None:
+    """Note the operations that were refused, and the moves that were called off."""
+    for note in notes_of(state.operations):
+        if note.why == codes.NOT_MOVED:
+            job_id, number = state.attempts[["job", "number"]][note.attempt].tolist()
+            name = (
+                resubmission_id(source.job_id(job_id), number) if number else source.job_id(job_id)
+            )
+            refusal = obstructed(name, "complete its move", note.detail)
+            ledger.refusals.append((note.at, refusal.subject, refusal.reason))
+            continue
+        texts = orders.note(note, lambda a: source.job_id(int(state.attempts["job"][a])))
+        ledger.refusals.append((note.at, *texts))
+        ledger.not_done.append(note.at)
 
 
 def in_order_of_kills(room: tables.Room) -> Ints | None:
@@ -216,12 +255,14 @@ class Rows:
         self._source = source
         self._table, self._rounded = room.state.attempts, n.six_digits
         self._tiers, self._hangs = room.state.tiers, room.state.hangs
+        self._operations = room.state.operations
         self.records = room.state.lists["record"][: n.n_records] if records is None else records
         self.job, self.number, self.cause = map(self.column, ("job", "number", "cause"))
         self._queued_us, self.end_us = map(self.column, ("queued", "end"))
         self._walltime_us = self.column("wall")
         self.rejected = np.isin(self.cause, NEVER)
-        self.hit = self.cause == codes.NODE_FAILURE
+        self.hit, self.moved = self.cause == codes.NODE_FAILURE, self.cause == codes.MOVED
+        self.moved_hit = self.moved & (self.column("step") == codes.MIGRATION_OF_HIT)
         self.again = np.flatnonzero(self.number > 0)
         self._place = narrow(source.order[self.job])
         self._nodes = Ragged(
@@ -269,8 +310,9 @@ class Rows:
                 for j, priority in heads[["job", "priority"]].tolist()
             ),
         )
-        for step, reason in STEPS.items():
-            chosen[self.hit & (self.column("step") == step)] = coded(reasons, [reason])[0]
+        for of_cause, steps in ((self.hit, STEPS), (self.moved, MOVES)):
+            for step, reason in steps.items():
+                chosen[of_cause & (self.column("step") == step)] = coded(reasons, [reason])[0]
         return chosen, reasons
 
     @property
@@ -386,7 +428,8 @@ class Rows:
             "hung_us": hung_us,
             "lost_us": lost_us,
             "lost_to": lost_to,
-            **dict.fromkeys(("imaged", "image_us"), 0),
+            "imaged": self.moved & ~(self.moved_hit & self.knows_failures),
+            "image_us": np.maximum(0, self.images - 1),
         }
         values = {
             **self._values,
@@ -398,6 +441,19 @@ class Rows:
         names = {"name": Chosen(self._source.ids, self._place)}
         rare = {"stages": self._stages()}
         return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes, rare)
+
+    @property
+    def knows_failures(self) -> bool:
+        """Whether the failures of attempts determine what remains of them."""
+        return self._tiers is not None or self._hangs is not None
+
+    @property
+    def images(self) -> Ints:
+        """The cost to restart from the image with which each attempt began, plus 1, or 0."""
+        if self._operations is None:
+            return np.zeros(len(self.job), dtype=np.int64)
+        images: Ints = np.where(self.rejected, 0, self._operations.image[self.records])
+        return images
 
     def ended(self) -> Table[EndedJob]:
         """Return the table of Batsim's jobs."""
@@ -427,14 +483,17 @@ class Rows:
         if self._rounded:
             again = np.arange(len(self.job))
             wanted += ["own_period", "own_cost", "own_restart"]
-        again = again[chosen[again] > 0]
+        images = self.images
+        again = again[(chosen[again] > 0) | (images[again] > 0)]
         rows = self._table[wanted][self.records[again]].tolist()
         of_jobs = [*values]
         chosen[again] = coded(
             values,
             (
-                _resumed(of_jobs[code], *row)
-                for code, row in zip(chosen[again].tolist(), rows, strict=True)
+                _resumed(of_jobs[code], max(0, image - 1), *row)
+                for code, row, image in zip(
+                    chosen[again].tolist(), rows, images[again].tolist(), strict=True
+                )
             ),
         )
         return chosen, values
@@ -453,14 +512,18 @@ def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
 
 def _resumed(
     c: Checkpointing | None,
+    image_us: int = 0,
     first_us: int | None = None,
     recovery_us: int | None = None,
     period_us: int | None = None,
     cost_us: int | None = None,
     restart_us: int | None = None,
 ) -> Checkpointing:
-    """Return the checkpoints of a job with other times. None keeps the time of the job."""
-    assert c is not None
+    """Return the checkpoints of a job with other times. None keeps the time of the job.
+
+    If the job writes none, its attempts begin with images.
+    """
+    c = c or NEVER_WRITTEN
     return Checkpointing(
         c.period_us if period_us is None else period_us,
         c.cost_us if cost_us is None else cost_us,
@@ -468,6 +531,6 @@ def _resumed(
         c.pattern.first_period if first_us is None else first_us,
         c.pattern.first_recovery if recovery_us is None else recovery_us,
         c.closing,
-        c.image_us,
+        image_us,
         c.light,
     )

@@ -56,6 +56,9 @@ from rebat.models.remaining import (
 )
 from rebat.models.silent_errors import retried_profile, with_errors_left
 from rebat.models.speedup import run_us, speedup_of
+from rebat.policies.reactions.operations import WHY_NOT_MOVE
+from rebat.rules.operations import why_not_move
+from rebat.state import codes
 
 
 class Work(msgspec.Struct, gc=False):
@@ -178,14 +181,14 @@ class Registry:
 
     def why_not_image(self, running: Running) -> Refusal | None:
         """Return why the batch system cannot checkpoint an attempt, or None if it can."""
-        work, reason = self.work[running.attempt.id], ""
+        work, image = self.work[running.attempt.id], 0
         if not self.submissions[work.attempt.job_id].traits.checkpointable:
-            reason = "cannot be checkpointed: its user set checkpointable to false"
+            image = codes.UNWILLING
         elif self._content(work).get("type", "delay") != "delay":
-            reason = "cannot be checkpointed: its profile is not a delay"
-        elif running.nodes.of_each(self._session.nodes.down).any():
-            reason = "cannot be checkpointed: one of its nodes is down"
-        return Refusal(running.attempt.id, reason) if reason else None
+            image = codes.NO_DELAY
+        is_down = bool(running.nodes.of_each(self._session.nodes.down).any())
+        why = why_not_move(image, is_down, False, True)
+        return Refusal(running.attempt.id, WHY_NOT_MOVE[why]) if why else None
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
         """Return whether an attempt would start from the beginning on this number of nodes.

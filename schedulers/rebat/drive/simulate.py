@@ -39,6 +39,7 @@ from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.hangs import hangs_for
 from rebat.drive.keys import KeyRecorder, Keys, needs_python
 from rebat.drive.machine import LoopNodes
+from rebat.drive.operations import Orders, awaits
 from rebat.drive.outcome import (
     Outcome,
     Rows,
@@ -62,9 +63,10 @@ from rebat.drive.site_limits import SiteLimits
 from rebat.drive.site_windows import SiteWindows
 from rebat.drive.tiers import tiers_for
 from rebat.kernels import deep_queue
+from rebat.kernels.blocks import BlockTable
 from rebat.kernels.jit import machine_code_of
 from rebat.models.checkpoint import NEVER, Checkpointing, checkpoint_kinds
-from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
+from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
 from rebat.models.failures.history import Remembered
 from rebat.models.failures.law import DrawnEvents, NodeChanges
 from rebat.models.failures.laws import reads_files
@@ -276,6 +278,7 @@ def simulate(
     uptime_us: Ints | None = None,
     explain: bool = False,
     on_progress: OnProgress | None = None,
+    operations: Sequence[GenericEvent] = (),
 ) -> Outcome:
     """Simulate a run.
 
@@ -291,6 +294,8 @@ def simulate(
         Whether to record the plans.
     on_progress : callable, optional
         Called with a time (us), the number of ended attempts so far, and their total number.
+    operations : sequence of GenericEvent
+        Operations of an administrator. The rules cover them (`eligible.why_not_operations`).
 
     Raises
     ------
@@ -302,7 +307,8 @@ def simulate(
     columns: dict[str, Any] = {}
     try:
         machine = machine_of(point, n_nodes, cores_per_node)
-        windows = SiteWindows(point.common.reservations, machine, cores_per_node)
+        waits = awaits(point, operations)
+        windows = SiteWindows(point.common.reservations, machine, cores_per_node, waits)
         if machine.partitions:
             of_jobs = columns_of_jobs(machine, workload)
             columns |= {name: values[jobs.order] for name, values in of_jobs.items()}
@@ -311,6 +317,7 @@ def simulate(
     if jobs.tiered and (reason := why_not_tiers(point)):
         raise Uncovered(reason)
     parameters = parameters_of(point, machine.n_nodes, max_attempts, cores_per_node)
+    parameters.operating = bool(operations)
     set_partitions(parameters, machine)
     parameters.max_wakes = windows.max_wakes
     parameters.to_the_last_event = events.are_file
@@ -338,6 +345,7 @@ def simulate(
     )  # fmt: skip
     light = [kinds[kind] for kind in jobs.kind_of] if jobs.tiered else None
     room = with_recoveries(room, light, point, events, machine, cores_per_node, compiled)
+    room, orders = with_orders(room, jobs, point, cores_per_node, operations, compiled)
     plan, cells = rooms.table_for(parameters), windows.table(room)
     record = PlanRecorder() if explain else None
     shown = LoopNodes(machine.n_nodes, cores_per_node)
@@ -357,23 +365,33 @@ def simulate(
             break
         if outcome == codes.IMPOSSIBLE:
             raise Uncovered("a run that ends with an error")
+        if outcome == codes.ANNOUNCED and orders:
+            cells, room = orders.announce(windows, cells, room, room.state.n.n_operations_due)
+            continue
         if outcome == codes.MORE_EVENTS:
             events.check_more(len(lines[0]))
             until_us += until_us // 4 + 1
             continue
-        n = room.state.n
-        if n.is_deciding:
-            room = with_plans(room, 0)
-            plan = with_spaces(room, plan, 0)
-        else:  # the tables are too small for the jobs and events of the time ``now``
-            i, j = (int(np.searchsorted(at, n.now, "right")) for at in (table["submit"], lines[0]))
-            n_changed = int(lines[3][j] - lines[3][n.next_line])
-            room = with_rows(room, i - n.next_job, j - n.next_line, n_changed)
+        room, plan = larger_tables(room, plan, table, lines)
         cells = windows.extend(cells, room)
     room = machine.restore(rooms.finished(room))
     plans = record.result() if record else None
-    source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery)
+    source = Known(jobs, table, events, machine, limits, windows, kinds, point.recovery, orders)
     return outcome_of(source, events, room, plans, on_progress)
+
+
+def larger_tables(
+    room: tables.Room, plan: BlockTable | None, jobs: Any, lines: Sequence[Any]
+) -> tuple[tables.Room, BlockTable | None]:
+    """Return a room and a plan that are large enough to go on. ``lines`` are the node events."""
+    n = room.state.n
+    if n.is_deciding:
+        room = with_plans(room, 0)
+        return room, with_spaces(room, plan, 0)
+    # the tables are too small for the jobs and events of the time ``now``
+    i, j = (int(np.searchsorted(at, n.now, "right")) for at in (jobs["submit"], lines[0]))
+    n_changed = int(lines[3][j] - lines[3][n.next_line])
+    return with_rows(room, i - n.next_job, j - n.next_line, n_changed), plan
 
 
 def columns_of_rules(
@@ -421,6 +439,31 @@ def with_recoveries(
         hangs = hangs_for(point.recovery, events.number_of, k, compiled)
         state = state._replace(hangs=hangs)
     return room._replace(state=state)
+
+
+def with_orders(
+    room: tables.Room,
+    jobs: Submissions,
+    point: Point,
+    cores_per_node: int,
+    operations: Sequence[GenericEvent],
+    compiled: bool,
+) -> tuple[tables.Room, Orders | None]:
+    """Return a room with the tables of operations, and the operations, if there are any.
+
+    Raises
+    ------
+    Uncovered
+        If an operation is invalid. The session reports the error at its time.
+    """
+    if not operations:
+        return room, None
+    orders = Orders(point, len(room.state.owner), cores_per_node, jobs.named, jobs.users)
+    images = orders.images_of(jobs.traits, jobs.extra_codes, jobs.table["size"])
+    try:
+        return orders.fill(room, images, operations, compiled), orders
+    except InputError as error:
+        raise Uncovered(str(error)) from None
 
 
 def recorder_of(
@@ -546,15 +589,20 @@ def with_restarts(jobs: Submissions) -> tuple[list[Checkpointing | None], Any]:
 def extended(parameters: tables.Numbers) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
     timed = parameters.timing != codes.NOW or parameters.staged
-    return True if timed or parameters.six_digits or parameters.replacing else None
+    moves = parameters.replacing or parameters.operating
+    return True if timed or parameters.six_digits or moves else None
 
 
-def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
+def smallest_arguments(
+    point: Point, tiered: bool = False, operating: bool = False
+) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs.
 
-    ``tiered`` is whether jobs have checkpoints in several tiers.
+    ``tiered`` is whether jobs have checkpoints in several tiers, ``operating`` whether there are
+    operations.
     """
     parameters = parameters_of(point, 1, 1)
+    parameters.operating = operating
     jobs, events = zeros(tables.Job, 0), Events([])
     profiles = zeros(tables.Profile, 0)
     machine, links = whole_machine(1), tables.no_links()
@@ -563,7 +611,10 @@ def smallest_arguments(point: Point, tiered: bool = False) -> tuple[Any, ...]:
         arrays_of([], 1), True,
     )  # fmt: skip
     room = with_recoveries(room, [] if tiered else None, point, events, machine, 1, True)
-    smallest = "any:0:begin=0:length=1" if read_reservations(point.common.reservations) else ""
+    if operating:
+        room = Orders(point, 1, 1).fill(room, rooms.ints(0, 2), [], True)
+    reserves = read_reservations(point.common.reservations) or awaits(point, operating)
+    smallest = "any:0:begin=0:length=1" if reserves else ""
     windows = SiteWindows(smallest, machine)
     return (
         *events.columns(0, 1)[0],
@@ -614,6 +665,8 @@ class Submissions:
         The distinct checkpoints, and the position of those of each profile.
     tiered : bool
         Whether any profile has checkpoints in several tiers.
+    users : dict
+        Numbers of users.
     table, table_of_profiles : arrays of Job and Profile
     links : Links
         Dependencies and arrays.
@@ -640,8 +693,8 @@ class Submissions:
         self.traits = [traits_of(extra) for extra in jobs.extra_fields]
         self.extra_codes = jobs.extra_codes[order]
         classes = [each.priority_class for each in self.traits]
-        numbers = {"": 0}
-        users = [numbers.setdefault(each.user, len(numbers)) for each in self.traits]
+        self.users = {"": 0}
+        users = [self.users.setdefault(each.user, len(self.users)) for each in self.traits]
         walls_us = jobs.walltime_us
         self.table = table = zeros(tables.Job, len(order))
         table["submit"], table["size"] = jobs.submit_us[order], jobs.n_nodes[order]
@@ -651,6 +704,11 @@ class Submissions:
         table["user"] = np.array(users, dtype=np.int64)[self.extra_codes]
         if len(self.links.blocks):
             table["block"] = np.arange(1, len(order) + 1)
+
+    def named(self, name: str) -> list[int]:
+        """Return the rows of the jobs that an id means. It may lack the name of the workload."""
+        places = {name, name.removeprefix("w0!")}
+        return [j for j, at in enumerate(self.order.tolist()) if self.ids[at] in places]
 
     def traits_of(self, j: int) -> Traits:
         """Return the traits of a job."""
@@ -758,6 +816,8 @@ def parameters_of(
                 to_us(part.excluded_for),
             )
             parameters.most_excluded = int(part.most_excluded * n_nodes)
+    parameters.reserving = bool(point.common.reservations)
+    parameters.migrates = point.common.drain == "migrate"
     parameters.hears_all = parameters.n_spares > 0 or parameters.preempting
     parameters.begins = parameters.has_news = parameters.hears_all
     parameters.release = RELEASES[dialect.release]
@@ -790,7 +850,9 @@ class Known:
         windows: SiteWindows,
         kinds: list[Checkpointing | None],
         recovery: Recovery | None,
+        orders: Orders | None = None,
     ) -> None:
+        self.orders = orders
         self._jobs, self.machine, self.limits, self.windows = jobs, machine, limits, windows
         self.ids, self.order, self.table = jobs.ids, jobs.order, table
         self.kinds, self.kind_of = kinds, jobs.kind_of[jobs.profiles]
@@ -815,7 +877,7 @@ class Known:
         return states_of(rows.ended_as)
 
     def failures(self, rows: Rows) -> tuple[Ints, Any]:
-        return np.where(rows.cause == codes.NODE_FAILURE, rows.column("failure"), 0), 0
+        return np.where(rows.hit | rows.moved_hit, rows.column("failure"), 0), 0
 
 
 def outcome_of(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rebat.core.table import distinct
 from rebat.core.traits import Traits
-from rebat.drive.growing import larger
+from rebat.drive.growing import larger, readable
 from rebat.drive.parts import LoopMachine
 from rebat.kernels.cell_plan import AHEAD, CellTable, blocks, divide, hold, requests
 from rebat.policies.queue_order import planned_us
@@ -36,6 +36,8 @@ class SiteWindows:
         See `rebat.policies.windows.read_reservations`.
     machine : LoopMachine
     cores_per_node : int
+    awaits : bool
+        Whether there are tables before the first announcement, so that their types never change.
 
     Raises
     ------
@@ -43,8 +45,10 @@ class SiteWindows:
         If a node of a reservation does not exist.
     """
 
-    def __init__(self, text: str, machine: LoopMachine, cores_per_node: int = 1) -> None:
-        self._machine = machine
+    def __init__(
+        self, text: str, machine: LoopMachine, cores_per_node: int = 1, awaits: bool = False
+    ) -> None:
+        self._machine, self._awaits = machine, awaits
         self._rows = [*dict.fromkeys(read_reservations(text))]
         if machine.n_nodes:
             self._rows = on_processors(self._rows, machine.n_original, cores_per_node)
@@ -79,6 +83,17 @@ class SiteWindows:
             row[[*numbers[:n_open]]] = True
         return {"asks": kinds[0], "admits": kinds[1], "open": open_}
 
+    def announce_to(
+        self, cells: CellTable | None, rows: Sequence[Reservation], room: tables.Room
+    ) -> tuple[CellTable | None, tables.Room]:
+        """Return tables with announced reservations, and a room with space for their wakes."""
+        cells, state = self.announce(cells, rows, room), room.state
+        state.n.max_wakes = self.max_wakes
+        if self.max_wakes > len(state.wakes):
+            wakes = larger(state.wakes, self.max_wakes, 0)
+            room = room._replace(state=state._replace(wakes=wakes))
+        return cells, room
+
     def announce(
         self, cells: CellTable | None, rows: Sequence[Reservation], room: tables.Room
     ) -> CellTable | None:
@@ -98,7 +113,7 @@ class SiteWindows:
         """Return the tables for a simulation, or None if nothing is planned in cells."""
         machine, rows, n_nodes = self._machine, self._rows, self._machine.n_nodes
         group, shared = machine.rows["part"].astype(np.int64), machine.shared
-        if not n_nodes or not (rows or shared.any()):
+        if not n_nodes or not (rows or shared.any() or self._awaits):
             return None
         members = machine.members
         inside = np.array([machine.mask(row.nodes) for row in rows], dtype=np.bool_)
@@ -160,11 +175,12 @@ class SiteWindows:
             codes=ints(2 * (n_cells + len(group))),
         )
         whole = self.extend(cells, room)
-        for a, row in enumerate(room.state.attempts[: room.state.n.n_attempts]):
-            note(room.state, whole, a)
+        state = readable(room.state)
+        for a, row in enumerate(state.attempts[: state.n.n_attempts]):
+            note(state, whole, a)
             if row.held_until >= 0:
-                p, at = room.state.jobs[row.job].part, (row.nodes_at, row.n_nodes_at)
-                hold(whole, p, a, *at, room.state.nodes, row.held_until)
+                p, at = state.jobs[row.job].part, (row.nodes_at, row.n_nodes_at)
+                hold(whole, p, a, *at, state.nodes, row.held_until)
         self._divide(whole, room)
         return whole
 

@@ -22,7 +22,7 @@ class Told:
 
     def __init__(self, wire: Any) -> None:
         self._wire, self.machine = wire, wire.machine
-        self.limits, self.windows = wire.limits, wire.windows
+        self.limits, self.windows, self.orders = wire.limits, wire.windows, wire.orders
         self.ids = Texts.of(map(job_name, wire.submitted))
         self.order = np.arange(len(wire.submitted))
         self.table = array_of(tables.Job, wire.state.jobs)

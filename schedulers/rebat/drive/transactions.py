@@ -321,7 +321,7 @@ class Transactions(JobRows):
         rows, a = self.session.state, running.attempt.serial - 1
         first, k = self._write(nodes)
         rows.n.n_nodes_used += k
-        begin_move(rows, a, first, k, self.session.now_us)
+        begin_move(rows, a, first, k, codes.NOW, self.session.now_us)
         self._settle_holds()
 
     def _drop_move(self, running: Running) -> None:

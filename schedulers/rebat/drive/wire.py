@@ -28,13 +28,14 @@ from rebat.core.options import Recovery, SessionOptions
 from rebat.core.traits import shape_of, traits_of
 from rebat.core.units import to_s
 from rebat.drive.checks import obstructed
-from rebat.drive.eligible import why_not_tiers
+from rebat.drive.eligible import operates, why_not_tiers
 from rebat.drive.growing import with_plans, with_rows, with_spaces
 from rebat.drive.hangs import hangs_for
 from rebat.drive.invariants import check_tables, queued_attempts
 from rebat.drive.labels import Labels
 from rebat.drive.machine import LoopNodes
-from rebat.drive.messages import Messages, remaining_profile, unknown_run
+from rebat.drive.messages import LEAST_DELAY_S, Messages, remaining_profile, unknown_run
+from rebat.drive.operations import Orders, with_job, with_operations
 from rebat.drive.outcome import Rows, ledger_of
 from rebat.drive.parts import machine_of, whole_machine
 from rebat.drive.plan_record import PlanRecorder
@@ -64,6 +65,7 @@ from rebat.models.speedup import speedup_of
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.point import Point
 from rebat.rules.by_value import arrays_of
+from rebat.rules.images import is_imaged
 from rebat.rules.instant import (
     acknowledged,
     decide,
@@ -78,6 +80,7 @@ from rebat.rules.stops import failed_at
 from rebat.rules.waits import remove_row, second_pass
 from rebat.state import codes, rooms, tables
 from rebat.state.ledger import Ledger
+from rebat.state.operations import N_RECEIVED
 from rebat.state.rows import zeros
 
 NOT_STOPPED = "cannot be stopped, because its job could not continue"
@@ -136,6 +139,8 @@ class Wire(Messages):
 
     def _decide(self, now: int) -> None:
         self.state.n.has_news = 1
+        if self._notices:
+            self._receive()
         outcome = decide(
             self.state, self.room, self.table, self.cells, self.extended, self.recorder, now
         )
@@ -166,6 +171,7 @@ class Wire(Messages):
         set_partitions(self.parameters, self.machine)
         self.windows = SiteWindows(point.common.reservations, self.machine, cores)
         self.parameters.max_wakes = self.windows.max_wakes
+        self.parameters.operating = operates(point)
         self.extended = extended(self.parameters)
         self.limits, self.shares = SiteLimits(point.limits), point.shares()
         self.formulas = arrays_of(point.formulas, n_nodes)
@@ -200,6 +206,11 @@ class Wire(Messages):
             k = len(self.state.attempts)
             hangs = hangs_for(self._point.recovery, self._number_of, k)
             self.show(self.room._replace(state=self.state._replace(hangs=hangs)))
+        self.orders = Orders(point, n_nodes, cores, self._named, self.users)
+        self._notices: list[tuple[int, str, dict[str, Any]]] = []
+        if self.parameters.operating:
+            made = self.orders.table(rooms.ints(0, 2), len(self.state.attempts))
+            self.show(self.room._replace(state=with_operations(self.state, made, False)))
         if self._uptime_us is not None and n_nodes:
             rooms.set_uptimes(self.state, self._uptime_us)
 
@@ -224,11 +235,28 @@ class Wire(Messages):
 
     def _on_notice(self, event: e.Notified) -> None:
         self.state.n.news = 1
+        if self.parameters.operating:
+            self._notices.append((event.at_us, event.kind, event.data))
+
+    def _receive(self) -> None:
+        """Receive the operations of a message. They are carried out in the next reaction."""
+        notices, self._notices = self._notices, []
+        made = self.orders.add(self.state.operations, notices)
+        made.own[N_RECEIVED] = len(made.rows)
+        self.show(self.room._replace(state=self.state._replace(operations=made)))
+        if self.parameters.reserving:
+            self.cells, room = self.orders.announce(self.windows, self.cells, self.room)
+            self.show(room)
+
+    def _named(self, name: str) -> list[int]:
+        """Return the rows of the jobs that an id means. It may lack the name of the workload."""
+        return [j for j, own in enumerate(self.submitted) if name in (own, job_name(own))]
 
     def _make_room(self, events: Sequence[e.Event]) -> None:
         """Let the tables grow, so that an instant fits."""
         changes = [each for each in events if isinstance(each, e.NodesFailed | e.NodesRejuvenated)]
         n_changed = sum(each.nodes.size for each in changes)
+        self.state.n.n_operations_due = sum(isinstance(each, e.Notified) for each in events)
         if not instant_fits(self.state, len(events), len(changes), n_changed):
             self.show(with_rows(self.room, len(events), len(changes), n_changed))
         self._make_room_to_plan(len(events) + self.state.n.n_kills + self.state.n.n_waits)
@@ -264,6 +292,11 @@ class Wire(Messages):
         row.profile = profile
         for column, value in columns.items():
             setattr(row, column, value)
+        if self.parameters.operating:
+            is_delay = content.get("type", "delay") == "delay"
+            of_job = self.orders.image_of(traits, job.n_nodes, is_delay)
+            made = with_job(self.state.operations, j, of_job)
+            self.show(self.room._replace(state=self.state._replace(operations=made)))
         row.once = not (self.registering and content) or self.is_deleted(content)
         if self.by_text:
             self._rank(j, event.job_id)
@@ -308,6 +341,7 @@ class Wire(Messages):
         checkpoints, error = checkpointing_of(content), None
         speedup_of(content)
         is_light = checkpoints is not None and checkpoints.light is not None
+        operating = bool(self.parameters.operating)
         if checkpoints and (checkpoints.never or (is_light and why_not_tiers(self._point))):
             problem = "its profile has checkpoints in several tiers, or none in its period"
             raise InputError(problem, expected="profiles that are known at the beginning")
@@ -322,7 +356,7 @@ class Wire(Messages):
         try:
             if self.parameters.predict == codes.ACTUAL:
                 profile["delay"] = duration_us(self.profiles[workload], name, None)
-            elif checkpoints:
+            elif checkpoints or (operating and content.get("type", "delay") == "delay"):
                 profile["delay"] = delay_us(content)
         except InputError as problem:
             error = problem
@@ -433,6 +467,9 @@ class Wire(Messages):
             elif row.kind == codes.STAY:
                 refusal = obstructed(self.names[subject], "complete its move", row.up_to)
                 self._refusals.append((now, refusal.subject, refusal.reason))
+            elif row.kind == codes.NOTE:
+                note = state.operations.notes[subject]
+                self._refusals.append((now, *self.orders.note(note, self._job_id_of)))
             else:
                 out.append(self.call(subject))
         self.check_runs()
@@ -464,7 +501,10 @@ class Wire(Messages):
         """
         attempts = self.state.attempts
         hit = [
-            row.attempt for row in self.state.kills[first:last] if row.cause == codes.NODE_FAILURE
+            row.attempt
+            for row in self.state.kills[first:last]
+            if row.cause == codes.NODE_FAILURE
+            or (row.cause == codes.MOVED and attempts[row.attempt].step == codes.MIGRATION_OF_HIT)
         ]
         now, hangs = self.now_us, self.state.hangs
         always = self.state.tiers is not None or hangs is not None
@@ -493,11 +533,21 @@ class Wire(Messages):
             self.check_again(self.names[a], like)
             like = self.profile_of[self.row_of[job_id]]
             profile = retried_profile(self.content(job_id, like), profile)
-        elif profile.get("type") != "composed" and self.state.profiles[job.profile].checkpoints:
-            profile = self._remaining(profile, row)
+        elif profile.get("type") != "composed":
+            began = is_imaged(self.state.operations, a)
+            if began or self.state.profiles[job.profile].checkpoints:
+                profile = self._remaining(profile, row)
+            elif is_imaged(self.state.operations, b) and (
+                row.recovery or self.state.attempts[a].useful
+            ):
+                profile = {**profile, "delay": max(LEAST_DELAY_S, to_s(row.delay))}
         name, out = self.register(job_id, row.number, job.size, row.wall, like, profile)
         self.name(b, resubmission_id(job_id, row.number), name)
         return out
+
+    def _job_id_of(self, a: int) -> str:
+        job_id: str = self.submitted[self.state.attempts[a].job]
+        return job_id
 
     def _remaining(self, profile: dict[str, Any], row: tables.Attempt) -> dict[str, Any]:
         """Return the profile of the remaining work of an attempt that writes checkpoints."""

@@ -152,6 +152,24 @@ def position_of(
 
 
 @rule
+def paused(
+    n_tiers: int, period: int, cost: int, first: int, recovery: int, run: int
+) -> tuple[int, int, int]:
+    """Return what remains of an attempt that loses no work: the progress, the first period, and
+    the rest of the recovery.
+
+    An incomplete regular checkpoint is written again.
+    """
+    if run <= recovery:
+        return 0, first, recovery - run
+    own, _, is_first = position_of(n_tiers, period, cost, first, recovery, run)
+    if is_first:
+        return own, first - own, 0
+    beyond = run - recovery - first - cost
+    return run - recovery - beyond % (period + cost) + own, period - own, 0
+
+
+@rule
 def after_light(
     tiers: Any, tier: int, period: int, cost: int, load: int, first: int, recovery: int, run: int,
     before: Any, after: Any,

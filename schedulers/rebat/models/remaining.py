@@ -32,6 +32,7 @@ from rebat.models.interruptions import (
     at_risk_after,
     contained_own,
     interrupted,
+    paused,
     position_of,
     with_losses,
     written,
@@ -174,22 +175,17 @@ def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remai
     """
     if c is None:
         return Remaining(run_us, 0, 0, at_risk=(sum(at_risk) + run_us,))
-    in_first = run_us - c.first_recovery_us
-    if in_first <= 0:
-        return Remaining(0, c.first_period_us, -in_first, at_risk=at_risk)
     tiers = c.light.tiers if c.light else ()
-    own_us, begin_us, is_first = position_of(
-        len(tiers), c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us, run_us
-    )
-    kept_us, period_us = own_us, c.first_period_us
-    if not is_first:
-        kept_us = in_first - (run_us - c.first_end_us) % c.cycle_us + own_us
-        period_us = c.period_us
+    times_us = c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us
+    kept_us, period_us, recovery_us = paused(len(tiers), *times_us, run_us)
+    if run_us <= c.first_recovery_us:
+        return Remaining(kept_us, period_us, recovery_us, at_risk=at_risk)
+    own_us, begin_us, is_first = position_of(len(tiers), *times_us, run_us)
     after = tuple(
         at_risk_after(contained_own(tiers, tier, begin_us, own_us), us, own_us, 0)
         for tier, us in enumerate(_risks(at_risk if is_first else (), len(tiers)))
     )
-    return Remaining(kept_us, period_us - own_us, 0, at_risk=after)
+    return Remaining(kept_us, period_us, 0, at_risk=after)
 
 
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:

@@ -53,7 +53,7 @@ def return_lemons(lemons: Any, state: Any, room: Any, now: int) -> None:
             elif until[node] and (own[RETURNS] == 0 or until[node] < own[RETURNS]):
                 own[RETURNS] = until[node]
         state.n.n_nodes_used += k
-        change_drains(state, room, at, k, True, now)
+        change_drains(state, room, at, k, True, codes.FOR_LEMON, now)
 
 
 @inlined_rule
@@ -99,7 +99,7 @@ def exclude(lemons: Any, state: Any, room: Any, now: int) -> None:
         own[N_FAILED] = 0
         if k:
             n.n_nodes_used += k
-            own[N_EXCLUDED] += change_drains(state, room, at, k, False, now)
+            own[N_EXCLUDED] += change_drains(state, room, at, k, False, codes.FOR_LEMON, now)
             if own[RETURNS] == 0:  # otherwise, an earlier one returns first
                 own[RETURNS] = now + n.excluded_for
             call_at(state, now + n.excluded_for)

@@ -43,6 +43,7 @@ from rebat.rules.hangs import begin_hangs, begin_hung_waits, end_hang, has_faile
 from rebat.rules.links import is_blocked, release
 from rebat.rules.moves import complete_moves, note_acknowledged
 from rebat.rules.nodes import change_use
+from rebat.rules.operations import are_due, empties, is_killed, operate
 from rebat.rules.plan import has_news, is_allowed, plan
 from rebat.rules.predict import note_run
 from rebat.rules.preempt import is_round, preempt, request_round, take_due_rounds
@@ -336,16 +337,6 @@ def change_nodes(
 
 
 @rule
-def is_killed(state: Any, a: int) -> bool:
-    """Return whether the kill of an attempt is not acknowledged."""
-    kills = state.kills
-    for i in range(state.n.n_kills):
-        if kills[i].attempt == a:
-            return True
-    return False
-
-
-@rule
 def is_due(state: Any, now: int) -> bool:
     """Return whether a scheduled stop, the end of a wait, or another wake is due."""
     if is_woken(state, now) or is_round(state.rounds, now) or returns(state.lemons, now):
@@ -372,6 +363,12 @@ def is_changed(state: Any) -> bool:
 
 
 @inlined_rule
+def hears_all(state: Any) -> bool:
+    """Return whether a reaction may have work to do after any message."""
+    return bool(state.n.hears_all or empties(state.operations))
+
+
+@inlined_rule
 def settle(state: Any, extended: Any, now: int) -> int:
     """Complete what happened. Return the number of attempts hit, or -1 if nothing is to decide."""
     n, attempts, hit, n_hit = state.n, state.attempts, state.hits, 0
@@ -394,7 +391,8 @@ def settle(state: Any, extended: Any, now: int) -> int:
             note_tier(state.tiers, a, hit[i].tier)
             n_hit += 1
     n.n_hit, n_hit = 0, begin_hangs(state.hangs, state, n_hit, now)
-    has_news, n.has_news = n.has_news and n.hears_all, 0
+    has_news, n.has_news = n.has_news and hears_all(state), 0
+    has_news = has_news or are_due(state.operations)
     if not (n_hit or is_changed(state) or n.n_failed_now or has_news or is_due(state, now)):
         return -1
     if n.n_kills == 0:
@@ -433,9 +431,14 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
     if extended is not None and n.n_spares:  # after the free nodes at the failure were recorded
         keep_spares(state, room, now)
         reject_large(state)
+    refused = n.n_refused
+    n_hit = operate(state.operations, state, room, n_hit, now)
+    refused = n.n_refused - refused
     return_lemons(state.lemons, state, room, now)
     exclude(state.lemons, state, room, now)
     wake_at = preempt(state.rounds, state, room, n_hit, now)
+    if refused:  # news for the next reaction
+        n.news = 1
     if n_hit or n.n_stops or n.n_waits or n.n_kills > n_before:
         if extended is not None and n.replacing:
             replace(state, room, n_hit, now)
@@ -451,15 +454,15 @@ def react(state: Any, room: Any, extended: Any, now: int) -> bool:
 
 
 @rule
-def preempt_again(rounds: Any, state: Any, room: Any, now: int) -> None:
-    """Preempt jobs, if a round is due, for jobs that a plan released."""
-    if rounds is not None:
-        n, n_before = state.n, state.n.n_kills
-        wake_at = preempt(rounds, state, room, 0, now)
-        if n.n_kills > n_before:
-            n.n_first_kills = n.n_kills
-            emit(state, codes.KILLS, n_before, n.n_kills)
-        request_round(rounds, state, wake_at, now)
+def react_again(state: Any, room: Any, now: int) -> None:
+    """React after a plan released jobs: empty nodes, and preempt jobs if a round is due."""
+    n, n_before = state.n, state.n.n_kills
+    operate(state.operations, state, room, 0, now)
+    wake_at = preempt(state.rounds, state, room, 0, now)
+    if n.n_kills > n_before:
+        n.n_first_kills = n.n_kills
+        emit(state, codes.KILLS, n_before, n.n_kills)
+    request_round(state.rounds, state, wake_at, now)
 
 
 @inlined_rule
@@ -482,7 +485,7 @@ def go_on(
             if extended is not None and n.n_spares:
                 keep_spares(state, room, now)
                 reject_large(state)
-            preempt_again(state.rounds, state, room, now)
+            react_again(state, room, now)
             continue
         return codes.DONE
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import rule
+from rebat.rules.images import note_stay
 from rebat.rules.starts import start_on
 from rebat.rules.waits import (
     emit,
@@ -35,11 +36,14 @@ from rebat.state import codes
 
 
 @rule
-def begin_move(state: Any, a: int, first: int, k: int, now: int) -> None:
-    """Begin the move of an attempt to the nodes of ``k`` intervals, which begin at ``first``."""
+def begin_move(state: Any, a: int, first: int, k: int, timing: int, now: int) -> None:
+    """Begin the move of an attempt to the nodes of ``k`` intervals, which begin at ``first``.
+
+    ``timing`` is that of its stop.
+    """
     n, move = state.n, state.moves[state.n.n_moves]
     move.attempt, move.nodes_at, move.n_nodes_at = a, first, k
-    move.decided, move.place = now, 0
+    move.decided, move.timing, move.place = now, timing, 0
     n.n_moves += 1
     hold_targets_of(state, n.n_moves - 1, now)
 
@@ -136,18 +140,22 @@ def complete_move(state: Any, m: int, now: int) -> None:
     """Start an attempt on its target nodes. If one of them is not free, requeue it."""
     n, attempts, nodes, move = state.n, state.attempts, state.nodes, state.moves[m]
     a, first, k, decided = move.attempt, move.nodes_at, move.n_nodes_at, move.decided
+    timing, news = move.timing, n.news
     obstacle = end_move(state, m, now)
     if obstacle >= 0:
         emit(state, codes.STAY, a, obstacle)
+        note_stay(state.operations, a, obstacle, now)
         n.n_refused += 1
-        requeue(state, True, a, decided, codes.NOW, codes.FAILED, now)
+        n.news = 1
+        requeue(state, True, a, decided, timing, codes.FAILED, now)
         return
     b, at = next_attempt(state, a, codes.FAILED, now), n.n_nodes_used
-    resume(state, True, a, b, decided, codes.NOW)
+    resume(state, True, a, b, decided, timing)
     emit(state, codes.REGISTER, b, a)
     for i in range(k):
         nodes[at + i, 0], nodes[at + i, 1] = nodes[first + i, 0], nodes[first + i, 1]
     job = state.jobs[attempts[a].job]
     start_on(state, b, job.part, at, k, job.size, now)
+    n.news = news  # a move is no news
     state.lists[n.n_new_holds].new_hold = b
     n.n_new_holds += 1

@@ -34,20 +34,37 @@ def change_use(state: Any, room: Any, node: int, up: bool) -> None:
         state.free[node // pool.BLOCK] += more
 
 
-@rule
-def change_drains(state: Any, room: Any, at: int, k: int, up: bool, now: int) -> int:
-    """Drain nodes (not ``up``), or return them. Their ``k`` intervals begin at ``at``.
+@inlined_rule
+def is_ordered(operations: Any, node: int) -> bool:
+    """Return whether an operation has drained a node."""
+    if operations is not None:
+        return bool(operations.drained[node])
+    return False
 
-    Return their number.
+
+@inlined_rule
+def is_excluded(lemons: Any, node: int) -> bool:
+    """Return whether a node is excluded."""
+    if lemons is not None:
+        return bool(lemons.until[node] > 0)
+    return False
+
+
+@rule
+def change_drains(state: Any, room: Any, at: int, k: int, up: bool, why: int, now: int) -> int:
+    """Drain nodes (not ``up``) for a reason, or return them. Their ``k`` intervals begin at ``at``.
+
+    Return their number. A node returns when no reason is left.
     """
     row, count = state.drains[state.n.n_drains], 0
-    row.at, row.up, row.nodes_at, row.n_nodes_at = now, up, at, k
+    row.at, row.up, row.why, row.nodes_at, row.n_nodes_at = now, up, why, at, k
     state.n.n_drains += 1
     for i in range(at, at + k):
         for node in range(state.nodes[i, 0], state.nodes[i, 1] + 1):
-            drain(state, room, node, not up, up)
-            count += 1
-    return count
+            drained = is_ordered(state.operations, node) or is_excluded(state.lemons, node)
+            drain(state, room, node, drained or not up, up)
+        count += state.nodes[i, 1] + 1 - state.nodes[i, 0]
+    return int(count)
 
 
 @rule

@@ -30,7 +30,7 @@ from rebat.state import codes
 @rule
 def change_spares(state: Any, room: Any, at: int, k: int, up: bool, now: int) -> None:
     """Add nodes to the pool (not ``up``) or remove them. Their ``k`` intervals begin at ``at``."""
-    n, count = state.n, change_drains(state, room, at, k, up, now)
+    n, count = state.n, change_drains(state, room, at, k, up, codes.FOR_SPARE, now)
     n.n_pool += -count if up else count
     if not up:
         n.lowest_spare = min(n.lowest_spare, state.nodes[at, 0])
@@ -133,6 +133,6 @@ def replace(state: Any, room: Any, n_hit: int, now: int) -> None:
         state.hits[i].is_killed = 1
         n.n_nodes_used += k
         if k:
-            begin_move(state, a, first, k, now)
+            begin_move(state, a, first, k, codes.NOW, now)
         then = codes.MOVES if k else codes.REGULAR
         kill(state, a, now, codes.NOW, then, codes.NODE_FAILURE, -1)

@@ -40,9 +40,13 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n_alive += state.parts[p].n_queued
     hits = n.n_hit + min(n.n_running, n_changed) + (n.n_stops if n.staged else 0)  # hangs end
     kills = n.n_kills + min(n.n_running, 2 * hits + n.n_stops)
+    if n.operating:  # operations can stop any attempts
+        kills += n.n_running
     if n.preempting:  # a round can stop any attempts, also those that this instant starts
         kills += n.n_running + n_alive
-    again = (4 if n.replacing else 2) * (kills + n.n_waits + n.n_moves) + n.n_moves * n_lines
+    again = (4 if n.replacing or n.operating else 2) * (
+        kills + n.n_waits + n.n_moves
+    ) + n.n_moves * n_lines
     changed_holds = 2 * (n.n_waits + n.n_targets) * n_lines
     if n.retries:
         again += n.n_running + n.n_retried
@@ -70,6 +74,10 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
     if n.excluding:
         n_drains = n_lines + n.most_excluded + 3
         intervals += n_changed + 2 * n.n_nodes
+    if n.operating:
+        n_drains += 2 * n.n_operations_due
+        intervals += n.n_operations_due * (n.n_nodes // 2 + 1)
+        intervals += (8 + 2 * n_lines) * n.n_nodes if n.n_targets else 0
     return (
         attempts,
         lists + 1,
@@ -82,7 +90,7 @@ def rows_needed(state: Any, arriving: int, n_lines: int, n_changed: int) -> Any:
         n.n_targets + again + 1,
         n.n_drains + n_drains + 1,
         n.n_calls + again + 4,
-        3 * (n_alive + again + hits) + 8,
+        3 * (n_alive + again + hits + n.n_operations_due) + n.n_running + 8,
         intervals,
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.images import note_start
 from rebat.rules.waits import emit, note_progress
 from rebat.state import codes
 
@@ -43,4 +44,5 @@ def start_on(state: Any, a: int, p: int, first: int, k: int, size: int, now: int
     state.lists[n.n_running].running = a
     n.n_running += 1
     n.news = 1
+    note_start(state.operations, a)
     emit(state, codes.START, a, 0)

@@ -13,6 +13,7 @@ from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
 from rebat.models.interruptions import interrupted, with_losses, written
 from rebat.models.remaining import RJMS_DELAY_S
+from rebat.rules.images import imaged, restart_of, without_checkpoints
 from rebat.rules.queue import text_first
 from rebat.rules.steals import Candidate, Steal, is_accepted, tie_key, victim_key
 from rebat.rules.tiers import at_risk_of, continued, tier_of
@@ -65,20 +66,27 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
     parameters, attempts, p = state.n, state.attempts, state.jobs[state.attempts[a].job].profile
     at, first, recovery = failed_at(state.hangs, a, now), attempts[a].first, attempts[a].recovery
     ran, tier = at - attempts[a].start, tier_of(state.tiers, a)
-    if state.profiles[p].checkpoints != codes.WRITTEN:
-        return 0, first, 0, 0
-    period, cost, restart = pattern(state, a)
+    writes, profile = state.profiles[p].checkpoints == codes.WRITTEN, state.profiles[p]
+    if timing == codes.IMAGE:
+        return imaged(
+            state.operations, attempts[a].job, writes, profile.period, profile.cost, first,
+            recovery, ran,
+        )  # fmt: skip
+    if not writes:
+        first, recovery = without_checkpoints(state.operations, a, first)
+        return 0, first, recovery, 0
+    period, cost, load = pattern(state, a)
     if tier > 0:
         useful, first, recovery = continued(
-            state.tiers, p, a, period, cost, restart, first, recovery, ran
+            state.tiers, p, a, period, cost, load, first, recovery, ran
         )
         return useful, first, recovery, 0
     if period + cost <= 1:  # perfect checkpoints
         paid = min(ran, recovery)
         return ran - paid, first, recovery - paid, 0
     useful, first, recovery, wait = interrupted(
-        period, cost, restart, restart, first, recovery, ran, timing, parameters.authors != 0,
-        MOMENT_US,
+        period, cost, load, restart_of(state.operations, a, load), first, recovery, ran, timing,
+        parameters.authors != 0, MOMENT_US,
     )  # fmt: skip
     useful, first = with_losses(at_risk_of(state.tiers, a), useful, first)
     return useful, first, recovery, wait
@@ -165,6 +173,15 @@ def lost_nodes(state: Any, a: int) -> Any:
 
 
 @inlined_rule
+def n_given(operations: Any, state: Any, a: int) -> Any:
+    """Return how many nodes a victim gives. Its nodes are up, but operations can drain them."""
+    size = state.jobs[state.attempts[a].job].size
+    if operations is not None:
+        size -= lost_nodes(state, a)
+    return size
+
+
+@inlined_rule
 def candidate_of(state: Any, now: int, a: int) -> Any:
     """Return what victim rules read of a running attempt."""
     attempts, lost = state.attempts, 0
@@ -208,7 +225,7 @@ def victim_of(state: Any, n_spared: int, now: int, n_more: int, q: int) -> Any:
         a = state.lists[k].running
         if jobs[attempts[a].job].partition != q:
             continue
-        if parameters.fitting and jobs[attempts[a].job].size < n_more:
+        if parameters.fitting and n_given(state.operations, state, a) < n_more:
             continue
         spared = parameters.chosen_once and attempts[a].thief > 0
         for i in range(n_spared):
@@ -217,7 +234,7 @@ def victim_of(state: Any, n_spared: int, now: int, n_more: int, q: int) -> Any:
             continue
         if best < 0 or goes_first(state, now, a, best):
             best = a
-    return -1 if best < 0 or jobs[attempts[best].job].size < n_more else best
+    return -1 if best < 0 or n_given(state.operations, state, best) < n_more else best
 
 
 @rule

@@ -89,6 +89,14 @@ def continued(
 
 
 @inlined_rule
+def at_risk_now(tiers: Any) -> int:
+    """Return the work that no regular checkpoint contains after the last stop."""
+    if tiers is not None:
+        return int(tiers.after[0])
+    return 0
+
+
+@inlined_rule
 def pass_on(tiers: Any, b: int) -> None:
     """Give the work at risk after the last stop to the next attempt ``b`` of the job."""
     if tiers is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from rebat.core.units import FOREVER_US
 from rebat.kernels import pool
 from rebat.kernels.jit import inlined_rule, rule
+from rebat.rules.images import note_image
 from rebat.rules.queue import push
 from rebat.rules.stops import (
     less_by,
@@ -18,7 +19,7 @@ from rebat.rules.stops import (
     write_resubmission,
     written_us,
 )
-from rebat.rules.tiers import pass_on
+from rebat.rules.tiers import at_risk_now, pass_on
 from rebat.state import codes
 
 # ---- decisions
@@ -155,12 +156,15 @@ def resume(state: Any, extended: Any, a: int, b: int, decided: int, timing: int)
         rounded = kind != 0 and period + cost > 1
     if not rounded:
         useful, first, recovery, _ = remaining(state, a, decided, timing)
-        recovery = with_init(state.hangs, state, a, recovery)
+        if attempts[a].cause != codes.MOVED:
+            recovery = with_init(state.hangs, state, a, recovery)
         less, wall = less_by(attempts, a, useful, recovery), attempts[a].wall
         attempts[b].wall = wall if wall >= FOREVER_US else max(1, wall - less)
         attempts[b].delay = max(1, attempts[a].delay - less)
         attempts[b].first, attempts[b].recovery = first, recovery
-        if not state.profiles[state.jobs[j].profile].checkpoints:
+        saved = useful - at_risk_now(state.tiers)
+        is_imaged = note_image(state.operations, a, b, timing, saved, recovery)
+        if not (is_imaged or state.profiles[state.jobs[j].profile].checkpoints):
             # not a delay: Batsim runs the same profile again, without the initialisation
             attempts[b].delay, attempts[b].recovery = max(1, attempts[a].delay), 0
         pass_on(state.tiers, b)

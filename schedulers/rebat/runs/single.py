@@ -160,7 +160,7 @@ def simulate(
             cores_per_node=cores_per_node,
             max_attempts=max_attempts,
             options=engine_options,
-            operations=bool(operations),
+            operations=operations,
             uptime_us=uptime_us,
             explain=explain,
             on_progress=on_progress,

@@ -9,6 +9,9 @@ from rebat.models import interruptions
 NOW, PROACTIVE, NEXT = interruptions.NOW, interruptions.PROACTIVE, interruptions.NEXT
 """Timings of stops."""
 
+IMAGE = 3
+"""Timing of a stop at an image, which the batch system writes."""
+
 HOLD = -1
 """The number of an attempt that is held nodes."""
 
@@ -61,9 +64,9 @@ COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME, DE
 LIMIT, NO_WINDOW, SILENT_ERROR = 8, 9, 10
 """Causes of the end of an attempt. The cause of an attempt that has not ended is 0 too."""
 MOVED, PREEMPTED, HORIZON, MOLDED = range(11, 15)
-"""Other causes. Only Python policies, operations and `rebat.rules.preempt` have them."""
+"""Other causes. Only Python policies, and the rules of operations and of preemption, have them."""
 
-AGAIN = NODE_FAILURE, STOLEN, PREEMPTED
+AGAIN = NODE_FAILURE, STOLEN, MOVED, PREEMPTED
 """Causes of the ends of attempts whose jobs continue."""
 
 STARTED, NOT_OK, OK = range(1, 4)
@@ -73,14 +76,34 @@ QUEUED, IDLE, LOCAL, QUEUED_LAST = range(4)
 """Steps of node replacement: a job that lost nodes is first in the queue, takes idle nodes, keeps
 its nodes, or is queued like a new job."""
 
+BY_DRAIN, BY_MIGRATION, MIGRATION_OF_HIT = 1, 2, 3
+"""Steps of attempts that operations stop: because their nodes are drained, or one by one. A failure
+can hit an attempt at the time of its migration, if the node comes up at the same time."""
+
+OTHER, DRAIN, UNDRAIN, MIGRATE, ANNOUNCE = range(5)
+"""Kinds of operations. OTHER: nothing is to be done."""
+
+FOR_SPARE, FOR_LEMON, FOR_ORDER = range(3)
+"""Reasons for drains: spare nodes, lemon nodes, and operations."""
+
+UNWILLING, NO_DELAY, ON_DOWN_NODE, SPANS = range(1, 5)
+"""Why a job cannot be moved: its user, its profile, a node that is down, or its nodes. 0: it can.
+"""
+
+FORBIDDEN, NOT_ANNOUNCED, DRAINED, NOT_DRAINED, DRAINED_LATER = range(5)
+NOT_RUNNING, TOO_FEW_FREE, RUNS_THERE, NOT_MOVABLE, NOT_MOVED = range(5, 10)
+"""Why operations are refused (`rebat.policies.reactions.operations`). NOT_MOVED: the move of a
+stopped job is called off."""
+
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
-DONE, MORE_EVENTS, LARGER_ROOM, IMPOSSIBLE = range(4)
+DONE, MORE_EVENTS, LARGER_ROOM, IMPOSSIBLE, ANNOUNCED = range(5)
 """Outcomes: complete; the simulation continues with more events; or with larger arrays; the rules
-cannot continue, and a session repeats the run, which states the error."""
+cannot continue, and a session repeats the run, which states the error; the simulation continues
+with the windows of announced maintenance."""
 
-START, REGISTER, REJECT, KILLS, CALL, REFUSE, STAY = range(7)
+START, REGISTER, REJECT, KILLS, CALL, REFUSE, STAY, NOTE = range(8)
 """Decisions (`tables.Decision`)."""
 
 UNKNOWN_LAG_US = 1_000

@@ -246,14 +246,15 @@ class Wait(msgspec.Struct, gc=False):
 
 
 class Move(msgspec.Struct, gc=False):
-    """A stopped attempt, the nodes on which it continues, when the stop was decided, and the place
-    of its acknowledgement among those of the moves (0: not acknowledged).
+    """A stopped attempt, the nodes on which it continues, when the stop was decided, its timing,
+    and the place of its acknowledgement among those of the moves (0: not acknowledged).
     """
 
     attempt: int = 0
     nodes_at: int = 0
     n_nodes_at: int = 0
     decided: int = 0
+    timing: int = 0
     place: int = 0
 
 
@@ -265,10 +266,11 @@ class Target(msgspec.Struct, gc=False):
 
 
 class DrainRecord(msgspec.Struct, gc=False):
-    """Nodes that were drained, or returned (``up``), and when."""
+    """Nodes that were drained, or returned (``up``), when, and a reason like `codes.FOR_ORDER`."""
 
     at: int = 0
     up: int = 0
+    why: int = 0
     nodes_at: int = 0
     n_nodes_at: int = 0
 
@@ -277,7 +279,7 @@ class Decision(msgspec.Struct, gc=False):
     """A decision (`codes.START` and others): an attempt, a time (CALL), or kills (first, and
     last plus 1). REGISTER: the resubmission, and the attempt before. REFUSE: the victim, and the
     attempt that would wait for it, plus 1. STAY: the attempt that cannot move, and the node that is
-    not free.
+    not free. NOTE: the number of the note.
     """
 
     kind: int = 0
@@ -482,6 +484,9 @@ class Numbers(msgspec.Struct, gc=False):
     within: int = 0
     most_excluded: int = 0
     excluded_for: int = 0
+    operating: int = 0
+    migrates: int = 0
+    reserving: int = 0
     hears_all: int = 0
     n_attempts: int = 0
     n_records: int = 0
@@ -547,6 +552,9 @@ class Numbers(msgspec.Struct, gc=False):
     n_woken: int = 0
     answered: int = 0
     all_submitted: int = 0
+    n_operations_left: int = 0
+    n_operations_due: int = 0
+    operation_sequence: int = 0
 
 
 class Links(NamedTuple):
@@ -751,8 +759,10 @@ class State(NamedTuple):
     hangs : Hangs or None
     rounds : Rounds or None
     lemons : Lemons or None
+    operations : rebat.state.operations.Operations or None
         None if no profile has checkpoints in several tiers, if the recovery has no stages, if jobs
-        are not preempted, and if nodes are not excluded. Then the rules for them are not compiled.
+        are not preempted, if nodes are not excluded, and if there are no operations. Then the rules
+        for them are not compiled.
     """
 
     n: Any
@@ -798,6 +808,7 @@ class State(NamedTuple):
     hangs: Any = None
     rounds: Any = None
     lemons: Any = None
+    operations: Any = None
 
 
 class Room(NamedTuple):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations of an administrator: drain nodes, and move jobs off them.
 
-This module follows the seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job
-migration in HPC clusters by means of checkpoint/restart", 2019. With the option ``drain=wait``, the
-jobs on drained nodes run to their ends instead. A scheduler carries out operations before it calls
-its other reactions.
+Rules carry out operations (`rebat.rules.operations`). If the rules do not cover a run, the session
+asks the reaction of this module, which makes the same decisions. A scheduler carries out operations
+before it calls its other reactions. With the option ``drain=wait``, the jobs on drained nodes run
+to their ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from rebat.models.operations import ANNOUNCE, DRAIN, KINDS, MIGRATE, Operation, 
 from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
 from rebat.policies.windows import Announced
+from rebat.rules.operations import why_not_migrate, why_not_move
+from rebat.state import codes
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
 """What happens to jobs on drained nodes. True: they are checkpointed and requeued with the highest
@@ -45,10 +47,57 @@ EVERYBODY = "all"
 ORDER = "operation"
 """Reason of drains by an administrator."""
 
+BY_DRAIN, BY_MIGRATION = "drain", "migrate"
+"""Reasons of stops."""
+
 SORTED = (
     "they are drained at the same time, but later, and stay drained. Batsim does not keep the "
     "order of lines with the same time: write operations and failures into separate --events files"
 )
+
+WHY_NOT_MOVE = {
+    codes.UNWILLING: "cannot be checkpointed: its user set checkpointable to false",
+    codes.NO_DELAY: "cannot be checkpointed: its profile is not a delay",
+    codes.ON_DOWN_NODE: "cannot be checkpointed: one of its nodes is down",
+    codes.SPANS: "runs on several nodes",
+}
+"""Why a job cannot be moved off its nodes."""
+
+REFUSED = {
+    codes.FORBIDDEN: "user {0.user} may not request operations",
+    codes.NOT_ANNOUNCED: "the scheduler has no option reservations=announced",
+    codes.DRAINED: "the nodes are already drained",
+    codes.NOT_DRAINED: "the nodes are not drained",
+    codes.DRAINED_LATER: f"the nodes are not drained; {SORTED}",
+    codes.NOT_RUNNING: "the job does not run, or is already being moved",
+    codes.TOO_FEW_FREE: "{0.nodes} has too few free nodes for the job",
+    codes.RUNS_THERE: "the job already runs there",
+    codes.NOT_MOVABLE: "job {1} {2}",
+}
+"""Why an operation is refused: the operation, and the job that cannot be moved, with the reason."""
+
+
+def refused(operation: Operation, why: int, job_id: str = "", detail: int | str = "") -> Note:
+    """Return the note that an operation is refused. ``detail`` is why the job cannot be moved."""
+    subject = f"{operation.kind} of {operation.nodes}"
+    if operation.kind == MIGRATE:
+        subject = f"migration of job {operation.job}"
+    elif why == codes.NOT_ANNOUNCED:
+        subject = f"announcement for {operation.nodes}"
+    detail = WHY_NOT_MOVE.get(detail, "") if isinstance(detail, int) else detail
+    return Note(subject, f"is refused: {REFUSED[why].format(operation, job_id, detail)}")
+
+
+def may_request(user: str, operators: Collection[str]) -> bool:
+    """Return whether a user may request operations. An empty text is the administrator."""
+    return not user or EVERYBODY in operators or user in operators
+
+
+def check_nodes(operation: Operation, count: int) -> None:
+    """Raise InputError if a node of an operation is not on the machine, which has ``count``."""
+    if operation.nodes is not None and int(operation.nodes.intervals[-1, 1]) >= count:
+        node = int(operation.nodes.intervals[-1, 1])
+        raise InputError(f"node {node} is not on the machine", expected=f"0 to {count - 1}")
 
 
 class Operations:
@@ -93,16 +142,10 @@ class Operations:
             if kind in KINDS:
                 try:
                     operation = operation_of({"type": kind} | data)
-                    self._check(view, operation)
+                    check_nodes(operation, view.n_nodes // view.machine.cores_per_node)
                 except InputError as error:
                     raise error.at(f"event {kind}") from None
                 yield operation
-
-    def _check(self, view: View, operation: Operation) -> None:
-        count = view.n_nodes // view.machine.cores_per_node
-        if operation.nodes is not None and int(operation.nodes.intervals[-1, 1]) >= count:
-            node = int(operation.nodes.intervals[-1, 1])
-            raise InputError(f"node {node} is not on the machine", expected=f"0 to {count - 1}")
 
     def _carry_out(
         self, view: View, news: News, operation: Operation, later: Sequence[Operation]
@@ -110,21 +153,14 @@ class Operations:
         """Carry out an operation. ``later`` are the other operations of the same time."""
         if operation.kind == MIGRATE:
             yield from self._migrate(view, operation)
-        elif not self._may(operation.user):  # step 1
-            yield Note(f"{operation.kind} of {operation.nodes}", self._forbidden(operation))
+        elif not may_request(operation.user, self._operators):  # step 1
+            yield refused(operation, codes.FORBIDDEN)
         elif operation.kind == ANNOUNCE:
             yield from self._announce(view, operation)
         elif operation.kind == DRAIN:
             yield from self._drain(view, news, operation)
         else:
             yield from self._undrain(view, operation, later)
-
-    def _may(self, user: str) -> bool:
-        return not user or EVERYBODY in self._operators or user in self._operators
-
-    @staticmethod
-    def _forbidden(operation: Operation) -> str:
-        return f"is refused: user {operation.user} may not request operations"
 
     # ---- nodes
 
@@ -136,24 +172,22 @@ class Operations:
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
-            yield Note(f"drain of {operation.nodes}", "is refused: the nodes are already drained")
+            yield refused(operation, codes.DRAINED)
             return
         yield Drain(new, ORDER)  # step 2 comes first, so that no job starts on these nodes
         if not self._migrates:
             return
-        reasons = (self._why_not(view, job, operation) for job in self._on(view, news, new))
-        reason = next(filter(None, reasons), "")
-        if reason:  # steps 3 and 4
-            yield Undrain(new, ORDER)
-            yield Note(f"drain of {operation.nodes}", f"is refused: {reason}")
-        else:
-            self._emptying.update(new)
+        for job in self._on(view, news, new):
+            if reason := self._why_not(view, job, operation):  # steps 3 and 4
+                yield Undrain(new, ORDER)
+                yield refused(operation, codes.NOT_MOVABLE, job.attempt.job_id, reason)
+                return
+        self._emptying.update(new)
 
     def _announce(self, view: View, operation: Operation) -> Iterator[Note]:
         """Add a reservation, so that no job starts that would run during the maintenance."""
         if self._announced is None:
-            subject = f"announcement for {operation.nodes}"
-            yield Note(subject, "is refused: the scheduler has no option reservations=announced")
+            yield refused(operation, codes.NOT_ANNOUNCED)
             return
         begin_us, end_us = operation.begin_us, operation.end_us
         self._announced.add(self._cores(view, operation), begin_us, end_us)
@@ -176,14 +210,10 @@ class Operations:
 
         The text is empty if the job can be moved.
         """
-        attempt = job.attempt
-        refusal = view.why_not_image(attempt.id)
-        if refusal:
-            return f"job {attempt.job_id} {refusal.reason}"
+        if refusal := view.why_not_image(job.attempt.id):
+            return refusal.reason
         spans = len(np.unique(job.nodes.ids // view.machine.cores_per_node)) > 1
-        if spans and not operation.spanning:
-            return f"job {attempt.job_id} runs on several nodes"
-        return ""
+        return WHY_NOT_MOVE.get(why_not_move(0, False, spans, operation.spanning), "")
 
     def _empty(self, view: View, news: News) -> Iterator[Proposal]:
         """Checkpoint the jobs on drained nodes, and requeue them at the head of the queue (step 5).
@@ -194,7 +224,7 @@ class Operations:
         for job in jobs:
             if job.attempt.id not in view.scheduled and not view.why_not_image(job.attempt.id):
                 then = Requeue(Priority.FAILED)
-                yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, "drain")
+                yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, BY_DRAIN)
         if not jobs:
             self._emptying.clear()  # step 6
 
@@ -206,37 +236,29 @@ class Operations:
         if back.size:
             yield Undrain(back, ORDER)
         else:
-            reason = "is refused: the nodes are not drained"
             drains = (other.nodes for other in later if other.kind == DRAIN and other.nodes)
-            if operation.nodes and any(map(operation.nodes.meets, drains)):
-                reason += f"; {SORTED}"
-            yield Note(f"undrain of {operation.nodes}", reason)
+            is_later = operation.nodes and any(map(operation.nodes.meets, drains))
+            yield refused(operation, codes.DRAINED_LATER if is_later else codes.NOT_DRAINED)
 
     # ---- jobs
 
     def _migrate(self, view: View, operation: Operation) -> Iterator[Proposal]:
         """Checkpoint a job, and move it to given nodes or requeue it at the head of the queue."""
-        subject = f"migration of job {operation.job}"
-        job = self._running(view, operation.job)
-        if job is None:
-            yield Note(subject, "is refused: the job does not run, or is already being moved")
-            return
-        attempt = job.attempt
-        own = operation.user and operation.user == view.job(attempt.job_id).traits.user
-        if not (own or self._may(operation.user)):
-            yield Note(subject, self._forbidden(operation))
-            return
-        reason = self._why_not(view, job, operation)
+        job, why, may = self._running(view, operation.job), "", False
         then: Then | None = Requeue(Priority.FAILED)
-        if operation.nodes is not None and not reason:
-            then = self._target(view, job, operation)
-            reason = "" if then else f"{operation.nodes} has too few free nodes for the job"
-            if isinstance(then, Move) and then.nodes == job.nodes:
-                reason = "the job already runs there"
-        if reason or then is None:
-            yield Note(subject, f"is refused: {reason}")
+        if job is not None:
+            why = self._why_not(view, job, operation)
+            user = view.job(job.attempt.job_id).traits.user
+            may = may_request(operation.user, self._operators) or operation.user == user
+            if operation.nodes is not None and not why:
+                then = self._target(view, job, operation)
+        is_same = job is not None and isinstance(then, Move) and then.nodes == job.nodes
+        refusal = why_not_migrate(job is not None, may, bool(why), then is not None, is_same)
+        if job is None or then is None or refusal >= 0:
+            job_id = job.attempt.job_id if job else ""
+            yield refused(operation, refusal, job_id, why)
         else:
-            yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, "migrate")
+            yield Stop(job.attempt.id, Cause.MOVED, When.IMAGE, then, BY_MIGRATION)
 
     def _running(self, view: View, job: str) -> Running | None:
         """Return the running attempt of a job. The id of the job may lack the workload name.
