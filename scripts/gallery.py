@@ -26,7 +26,7 @@ import pandas as pd
 from rebat.api.sweep import SweepResult
 from rebat.campaign.store import TABLE
 from rebat.cli.main import cli
-from rebat.core.units import exact
+from rebat.core.numbers import exact
 from rebat.figures.canvas import save
 from rebat.figures.winner_map import Axis, winner_map
 from rebat.results.comparison import Runs, winner

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import duration
+from rebat.core.units import to_s
 from rebat.figures.canvas import colours, new_figure, svg_of
 from rebat.figures.charts import grouped_bars, stacks
 from rebat.figures.torus import cores_at_instants, owners
@@ -296,7 +297,7 @@ def migration_pictures() -> Iterator[Picture]:
     if instant:
         panels = {"just before": instant.before, "just after": instant.after}
         svg = cores_at_instants(panels, CORES, instant.jobs)
-        when = format_duration(to_s(instant.at_us))
+        when = duration(to_s(instant.at_us))
         title = f"a compaction empties a node, {when} after the start of a simulated day"
         yield Picture("cf. Algorithm 1", title, svg)
 

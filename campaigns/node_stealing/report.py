@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.core.units import exact, format_duration
+from rebat.core.numbers import duration, exact
 from rebat.figures import charts
 from rebat.figures.charts import PrintedPanel, printed_svg
 from rebat.figures.steal_hour import steal_hour
@@ -263,7 +263,7 @@ def _sweep(runs: RunIndex[str], family: Family) -> Table:
                     useful,
                     percent(runs.mean(setting, policy, "platform_idle_share")),
                     number(runs.mean(setting, policy, "steals")),
-                    format_duration(flow),
+                    duration(flow),
                 ]
             )
     columns = [

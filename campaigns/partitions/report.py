@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import duration
+from rebat.core.units import to_s
 from rebat.figures.torus import owners, torus_instant
 from rebat.models.boxes import TorusBlocks
 from rebat.policies.presets import Preset
@@ -270,10 +271,10 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
         division.torus.sizes,
         owner,
         _hazard(unit, result, division, at_us),
-        f"probability of a failure within {format_duration(AHEAD_S)}",
+        f"probability of a failure within {duration(AHEAD_S)}",
     )
     about = f"{unit.spec.policy}, {scenario_of(unit.spec).label}, seed {unit.labels['seed']}"
-    title = f"{unit.spec.workload} on {division.torus} after {format_duration(to_s(at_us))}"
+    title = f"{unit.spec.workload} on {division.torus} after {duration(to_s(at_us))}"
     yield Picture("", f"{title} ({about})", svg)
 
 

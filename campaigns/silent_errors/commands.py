@@ -15,7 +15,8 @@ from rebat.cli.options import AnyPath, File, Json, NewFile, WorkloadFile, print_
 from rebat.console.progress import compiling_notice
 from rebat.core.declared import Count, Machine, Seed, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted, csv_line
+from rebat.core.formatting import csv_line
+from rebat.core.numbers import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,7 @@ from textwrap import fill
 
 from rebat.console.output import Sheet
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import change, counted, duration, spread
 from rebat.results.catalogue import USUAL, VERDICT, check_metric, metric
 from rebat.results.comparison import (
     MetricRow,
@@ -22,10 +21,9 @@ from rebat.results.comparison import (
     comparison,
     main_lines,
 )
-from rebat.results.intervals import marked, spread
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
-from rebat.results.metric import Name, name_of, written
+from rebat.results.metric import FORMS, Name, Unit, name_of
 
 MANY_POLICIES = 3
 """Maximum number of policies in a table with a row per metric."""
@@ -74,10 +72,10 @@ def by_metric(
     lines = comparison(summaries)
     rows = []
     for line in lines if all_metrics else main_lines(lines):
-        cells = [written(line.unit, line.values[base])]
+        cells = [_value(line.unit, line.values[base])]
         for name in others:
-            value, ratio = written(line.unit, line.values[name]), line.ratio(name, base)
-            cells += [value, "" if ratio is None else f"{ratio - 1:+z.1%}"]
+            value, ratio = _value(line.unit, line.values[name]), line.ratio(name, base)
+            cells += [value, "" if ratio is None else change(ratio - 1)]
             if line.of_window and name in incomparable:
                 cells[-1] = f"{cells[-1]} {NOT_COMPARABLE}".strip()
         rows.append([line.metric, *cells])
@@ -89,13 +87,17 @@ def by_metric(
     return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
 
 
+def _value(unit: Unit, value: float | None) -> str:
+    return "-" if value is None else FORMS[unit](value)
+
+
 def _measured(summaries: Sequence[RunSummary]) -> str:
     """Describe the measured jobs and the measured time, which may differ between policies."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
-    until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
+    until = ", ".join(duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
     return (
-        f"node time and counts from {format_duration(low)} to {until}{each}; "
+        f"node time and counts from {duration(low)} to {until}{each}; "
         f"flow of {counted(summaries[0].selected_jobs, 'job')}"
     )
 
@@ -173,6 +175,5 @@ def _why_not(rows: Sequence[MetricRow]) -> str:
 
 def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
-    change = None if row.ratio is None else row.ratio.minus(1.0)
-    shown = marked(change, 0.0, "{:+z.1%}".format)
-    return spread(row.value, metric(row.metric[0]).text), shown + mark
+    shown = "" if row.ratio is None else spread(row.ratio.minus(1.0), change, 0.0)
+    return spread(row.value, metric(row.metric[0]).form), shown + mark

@@ -18,8 +18,8 @@ from rebat.campaign.tables import ReportData, decoded, failures, read_data, writ
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_bytes, write_text
 from rebat.core.folders import check_no_result
-from rebat.core.formatting import counted
 from rebat.core.markup import ENDINGS, TableForm, table_text
+from rebat.core.numbers import counted
 from rebat.core.version import rebat_version
 from rebat.figures.canvas import Drawn, FileForms, drawing
 from rebat.report.kind import Kind

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted
 from rebat.report.kind import Document, Expansion, Kind
 from rebat.report.parts import Picture, ReportMaker, Table
 from rebat.results.measures.summary import as_json

@@ -19,8 +19,8 @@ from rebat.cli.options import AnyPath, Folder, Json, WorkloadFile, print_json
 from rebat.console.output import print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import counted, duration, number, ratio
+from rebat.core.units import to_s
 
 if TYPE_CHECKING:
     from rebat.figures.canvas import FileForms
@@ -256,7 +256,7 @@ def _spread_lines(result: Comparison) -> list[str]:
 def _first_lines(first: Divergence) -> list[str]:
     at_s = to_s(first.at_us)
     return [
-        f"first difference at {at_s:.6f} s ({format_duration(at_s)}): job {first.key}",
+        f"first difference at {at_s:.6f} s ({duration(at_s)}): job {first.key}",
         f"  in A {_fate(first.a)}; running then: {_running(first.running_a)}",
         f"  in B {_fate(first.b)}; running then: {_running(first.running_b)}",
     ]
@@ -280,15 +280,13 @@ def _running(records: Sequence[JobRecord], most: int = 8) -> str:
 
 
 def _metric_lines(result: Comparison) -> list[str]:
-    from rebat.results.metric import written
+    from rebat.results.metric import FORMS
 
     lines = [f"{'':<20}{'A':>12}{'B':>12}{'B/A':>10}"]
     for line in result.metrics:
-        a, b = (written(line.unit, line.values[name]) for name in ("A", "B"))
+        a, b = (FORMS[line.unit](line.values[name]) or "-" for name in ("A", "B"))
         value = line.ratio("B", "A")
-        lines.append(
-            f"{line.metric:<20}{a:>12}{b:>12}{'-' if value is None else f'{value:.4f}':>10}"
-        )
+        lines.append(f"{line.metric:<20}{a:>12}{b:>12}{ratio(value) or '-':>10}")
     return lines
 
 
@@ -445,7 +443,7 @@ def _jobs_table(names: tuple[str, str], parted: Parting) -> str:
 
 
 def _time(us: int | None) -> str:
-    return "-" if us is None else f"{to_s(us):.6g}"
+    return "-" if us is None else number.with_digits(9)(to_s(us))
 
 
 def _command(out: Path, names: tuple[str, str], at_us: int, around_us: float) -> str:

@@ -17,6 +17,7 @@ import click
 
 from rebat.core.errors import RebatError
 from rebat.core.formatting import printable
+from rebat.core.numbers import plain
 
 
 class Unprinted(RebatError):
@@ -133,7 +134,7 @@ def json_text(value: Any) -> str:
     """Return a value as JSON, indented by 2, without a final newline.
 
     NaN and infinite numbers become null. Numbers of numpy become plain numbers, and paths become
-    text.
+    text. Texts have ASCII signs.
 
     >>> print(json_text({"low": float("nan"), "n": 3}))
     {
@@ -143,7 +144,9 @@ def json_text(value: Any) -> str:
     """
     import msgspec  # 'rebat --help' prints without it
 
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+    return plain(
+        msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+    )
 
 
 def _plain(value: Any) -> Any:

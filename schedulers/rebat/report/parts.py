@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a report (judgements, tables and pictures), and the format of numbers.
+"""The parts of a report: judgements, tables and pictures.
 
 A report is written as one self-contained HTML page without scripts, and as Markdown.
 """
@@ -191,44 +191,6 @@ def means_note(over: str, rows: Iterable[Sequence[str]]) -> str:
 def bracketed(rows: Iterable[Sequence[str]]) -> bool:
     """Return whether rows of a table contain an interval, in any column except the first."""
     return any("[" in cell for _, *cells in rows for cell in cells)
-
-
-# ---- format of numbers
-
-
-def percent(value: float | None) -> str:
-    """Format a share in percent with two decimals. The text is empty for None."""
-    return "" if value is None else f"{value:.2%}"
-
-
-def share(value: float) -> str:
-    """Format a share in percent with one decimal."""
-    return f"{value:.1%}"
-
-
-def change(value: float) -> str:
-    """Format a relative difference."""
-    return f"{value:+z.1%}"
-
-
-def points(value: float) -> str:
-    """Format a difference of shares in percentage points."""
-    return f"{100 * value:+z.2f}"
-
-
-def number(value: float | None) -> str:
-    """Format a count; empty for None."""
-    return "" if value is None else f"{value:.1f}"
-
-
-def signed(value: float) -> str:
-    """Format a difference of counts."""
-    return f"{value:+z.1f}"
-
-
-def hours(value: float) -> str:
-    """Format seconds as hours."""
-    return f"{value / 3600:.1f}"
 
 
 class ReportMaker(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.core.units import format_duration
+from rebat.core.numbers import about_percent, duration, number, percent, ratio, spread
 from rebat.figures.charts import Panel, Ratios, lines_svg, ratio_title, ratios_svg, shows_intervals
 from rebat.report.parts import (
     Picture,
@@ -18,7 +18,6 @@ from rebat.report.parts import (
     Table,
     bracketed,
     means_note,
-    percent,
     seeds_text,
 )
 from rebat.report.runs_index import (
@@ -35,7 +34,7 @@ from rebat.report.runs_index import (
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import change_text
-from rebat.results.intervals import any_interval, marked, spread
+from rebat.results.intervals import any_interval
 from rebat.results.measures.platform import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.runs.simulating import workload_of
 from rebat.runs.unit import Unit
@@ -151,7 +150,7 @@ def _overview(runs: RunIndex[str]) -> Iterator[Table]:
         for item, label in zip(settings, labels, strict=True):
             base = runs.cases(item)[0]
             cells = [
-                marked(runs.ratio(item, name, base, metric.metric))
+                spread(runs.ratio(item, name, base, metric.metric), ratio, 1.0)
                 + not_comparable(metric.metric, runs.comparable((item, name), (item, base)))
                 for name in names
             ]
@@ -194,7 +193,7 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
             if policy != base:
                 same = runs.comparable((setting, policy), (setting, base))
                 ratios = [
-                    marked(runs.ratio(setting, policy, base, metric.metric))
+                    spread(runs.ratio(setting, policy, base, metric.metric), ratio, 1.0)
                     + not_comparable(metric.metric, same)
                     for metric in shown
                 ]
@@ -230,7 +229,7 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
             texts.append(
                 "useful utilisation is not comparable with that of "
                 f"{scenario.label}, because the work at hand in the window differs by more than "
-                f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
+                f"{about_percent(MOST_APART)} of the window's node time, and at times no job waited"
             )
     return "".join(f"; {text}" for text in texts)
 
@@ -298,18 +297,18 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
     """Yield Tables 2 and 3: statistics of the workloads without checkpoints."""
     first_units = {unit.spec.workload: unit for unit in reversed(units)}
     facts = {name: describe(workload_of(unit)) for name, unit in sorted(first_units.items())}
-    counted = [fact["size_classes"] for fact in facts.values()]
+    numbers = [fact["size_classes"] for fact in facts.values()]
     classes = [
         c
-        for c in dict.fromkeys(c for of in counted for c in of)
-        if any(of.get(c) for of in counted)
+        for c in dict.fromkeys(c for of in numbers for c in of)
+        if any(of.get(c) for of in numbers)
     ]
     yield Table(
         "Table 2",
         "Number of jobs by size",
         ["workload", *classes, "total"],
         [
-            [name, *(str(fact["size_classes"].get(c, 0)) for c in classes), str(fact["jobs"])]
+            [name, *(number(fact["size_classes"].get(c, 0)) for c in classes), number(fact["jobs"])]
             for name, fact in facts.items()
         ],
     )
@@ -320,7 +319,7 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
         ["workload", "stress", *columns],
         [
             [name, percent(fact["stress"])]
-            + [format_duration(fact["run_time_s"][column]) for column in columns]
+            + [duration(fact["run_time_s"][column]) for column in columns]
             for name, fact in facts.items()
         ],
         _of_own_machine(units),

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import RebatError
-from rebat.core.units import format_duration
+from rebat.core.numbers import duration, spread
 from rebat.figures.canvas import policy_colours, time_unit
 from rebat.figures.winner_map import opacity
 from rebat.policies.presets import PRESETS
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import MOST_SENTENCES, MetricRow, Runs, change_text, rows, verdict
-from rebat.results.intervals import Interval, spread
+from rebat.results.intervals import Interval
 from rebat.results.metric import Name
 from rebat.studies.whatif.answers import MOST_SEEDS, Answer, Answers, MapPlan
 from rebat.studies.whatif.question import CONTROLS, Control, Question
@@ -309,7 +309,7 @@ class Page:
         if answer.error:
             parts.append(f'<p class="error">{escape(answer.error)}</p>')
         if answer.too_long:
-            text = TOO_LONG.format(time=format_duration(answer.run_s))
+            text = TOO_LONG.format(time=duration(answer.run_s))
             parts.append(f'<p class="error">{text}</p>')
         elif not answer.question.random:
             parts.append('<p class="note">Nothing is random: one run per policy is exact.</p>')
@@ -565,7 +565,7 @@ def _numbers(table: Sequence[MetricRow], n_seeds: int) -> str:
         lines.append(
             f'<tr data-metric="{escape(row.metric[0])}" data-policy="{escape(row.policy)}">'
             f"<td>{escape(about.title.strip())}</td><td>{escape(row.policy)}</td>"
-            f'<td title="{row.value.mean!r}">{escape(spread(row.value, about.text))}</td>'
+            f'<td title="{row.value.mean!r}">{escape(spread(row.value, about.form))}</td>'
             f'<td title="{exact}">{escape(change)}</td></tr>'
         )
     return f'<table data-seeds="{n_seeds}">{"".join(lines)}</table>'

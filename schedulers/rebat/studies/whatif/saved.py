@@ -9,7 +9,7 @@ from typing import Any
 
 from rebat.api.over import campaign_tables
 from rebat.api.provenance import versions
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted, spread
 from rebat.figures.canvas import svg_of
 from rebat.figures.charts import ratios_figure
 from rebat.figures.winner_map import Axis, winner_map
@@ -17,7 +17,6 @@ from rebat.report.parts import Picture, Report, Table
 from rebat.report.parts import html as page_of
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import change_text, rows, verdict
-from rebat.results.intervals import spread
 from rebat.studies.whatif.answers import Answer
 from rebat.studies.whatif.page import Page
 from rebat.studies.whatif.question import CONTROLS, Question
@@ -39,7 +38,7 @@ def static_page(page: Page) -> str:
         [
             metric(row.metric[0]).title.strip(),
             row.policy,
-            spread(row.value, metric(row.metric[0]).text),
+            spread(row.value, metric(row.metric[0]).form),
             "" if row.ratio is None else change_text(row.ratio),
         ]
         for row in table
