@@ -195,11 +195,6 @@ def ratio_of(
     return change_of(index, ours, base, metric, share=True)
 
 
-def minutes(value: float) -> str:
-    """Format seconds as minutes."""
-    return f"{value / 60:.1f}"
-
-
 def seeds(index: Runs, run: Run[MigrationCase]) -> str:
     """Return the number of seeds as text."""
     count = len(index.values(*run, "useful_utilisation"))

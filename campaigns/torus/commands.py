@@ -20,7 +20,7 @@ from rebat.console.output import Sheet, print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
 from rebat.core.declared import Count, Seconds, Seed
 from rebat.core.errors import InputError
-from rebat.core.numbers import duration
+from rebat.core.numbers import decimal, duration, hours, node_hours, number, share
 from rebat.models.failures.law import Law
 from rebat.results.comparison import change_text, runs_text
 from rebat.results.intervals import interval, ratio_of_means
@@ -139,12 +139,12 @@ def _boxes_lines(
     yield f"{listed.size} nodes: boxes of {listed.box_nodes}, {listed.waste} unused"
     yield f"{len(listed.boxes)} boxes, with {len(listed.shapes)} different dimensions:"
     for shape, count in listed.shapes:
-        yield f"  {_extents_text(shape):<20} {count:>8}"
+        yield f"  {_extents_text(shape):<20} {count:>8,}"
     if best is not None and duration_s is not None:
         yield f"free box with the lowest failure probability within {duration(duration_s)}:"
         yield f"  dimensions           {_extents_text(best.shape)}"
         yield f"  origin               {','.join(map(str, best.origin))}"
-        yield f"  failure probability  {best.failure_probability:.6g}"
+        yield f"  failure probability  {number.with_digits(6)(best.failure_probability)}"
         yield f"  nodes                {best.nodes}"
 
 
@@ -408,7 +408,7 @@ def verdict(cases: Sequence[BatchCase], results: Results) -> list[str]:
     for base in (case for case in cases if case[:2] == cases[0][:2]):
         expected = _by_seed(results, base)
         if len(cases) == len({case.duration_s for case in cases}):
-            mean = f"{fmean(expected.values()) / 3600:.1f} h"
+            mean = duration(fmean(expected.values()))
             jobs = f"jobs of {duration(base.duration_s)}, {len(expected)} seeds"
             lines.append(f"{_label(base)}: mean completion time {mean} ({jobs})")
         for case in (c for c in cases if c.duration_s == base.duration_s and c != base):
@@ -475,11 +475,11 @@ def means_text(rows: Sequence[BatchMeans]) -> str:
 
 
 def _means_cells(row: BatchMeans) -> list[str]:
-    gains = ("-" if v is None else f"{v:.1%}" for v in (row.less_than_linear, row.less_than_rps))
+    gains = (share(v) or "-" for v in (row.less_than_linear, row.less_than_rps))
     numbers = (
-        f"{row.completion_s / 3600:.1f}",
-        f"{row.aborts:.1f}",
-        f"{row.lost_node_s / 3600:,.0f}",
+        hours(row.completion_s),
+        decimal(row.aborts),
+        node_hours.bare(row.lost_node_s),
     )
     return [duration(row.duration_s), row.policy, row.list or "-", *numbers, *gains]
 

@@ -24,7 +24,6 @@ Particle Data Group, "Review of Particle Physics", introduction, section 5.3 (ro
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple, Protocol
 
@@ -86,18 +85,15 @@ class Form(NamedTuple):
         centre, *ends = (self._written(value / size, decimals) for value in (mean, low, high))
         return f"{self._with_unit(centre, unit)} [{', '.join(ends)}]"
 
-    def between(self, values: Sequence[float]) -> str:
-        """Return the range of numbers as text, with one unit: that of the largest number.
+    def between(self, first: float, last: float) -> str:
+        """Return the range of two numbers as text, with one unit: that of the larger number.
 
-        >>> hours.between([3600, 36000]), percent.between([0.5, 0.5])
-        ('1.0 to 10.0', '50.00 %')
+        >>> share.between(0.1, 0.25), percent.between(0.5, 0.5)
+        ('10.0 to 25.0 %', '50.00 %')
         """
-        low, high = min(values), max(values)
-        if low == high:
-            return self(low)
-        unit, size = self.fitting(high)
-        first, last = (self._written(v / size, self._decimals(v / size)) for v in (low, high))
-        return self._with_unit(f"{first} to {last}" if first != last else first, unit)
+        unit, size = self.fitting(max(abs(first), abs(last)))
+        texts = [self._written(v / size, self._decimals(v / size)) for v in (first, last)]
+        return self._with_unit(" to ".join(dict.fromkeys(texts)), unit)
 
     @property
     def unit(self) -> str:

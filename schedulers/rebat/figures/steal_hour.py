@@ -35,7 +35,7 @@ def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
     for node, down, up in ledger.node_events.outages(last).rows():
         if up > first and down < last:
             x, width = _span(down, up, first, last)
-            outage = SECONDS.between((to_s(down), to_s(up)))
+            outage = SECONDS.between(to_s(down), to_s(up))
             y = node / n_nodes * HEIGHT
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="1.5" fill="black">'
@@ -64,7 +64,7 @@ def _rectangles(record: AttemptRecord, n_nodes: int, first: int, last: int) -> l
     title = escape(
         f"job {job_name(attempt.job_id)}, attempt {attempt.number}, "
         f"{attempt.n_nodes} nodes, "
-        f"{SECONDS.between((to_s(record.start_us), to_s(record.end_us)))}, {end}"
+        f"{SECONDS.between(to_s(record.start_us), to_s(record.end_us))}, {end}"
     )
     assert record.nodes is not None
     return [
