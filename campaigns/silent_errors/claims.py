@@ -463,9 +463,9 @@ def _fewer_failures(on: InDays) -> str:
         return ""
     return (
         f"At this q-bar {decimal(ours)} attempts fail per day of the trace, but "
-        f"{decimal(printed)} per day in the paper. At q-bar = 0.2 more attempts fail on the days of the trace (January and "
-        "February 2020) than on the paper's days. The value is then 0.0211 "
-        "(campaigns/silent_errors/more-failures.toml)."
+        f"{decimal(printed)} per day in the paper. At q-bar = 0.2 more attempts fail on the "
+        "days of the trace (January and February 2020) than on the paper's days. The value is then "
+        "0.0211 (campaigns/silent_errors/more-failures.toml)."
     )
 
 

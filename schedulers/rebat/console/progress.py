@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import ceil
 from typing import Protocol
 
 import msgspec
@@ -199,7 +200,7 @@ def _lines(every: int = 20) -> OnCampaignProgress:
 
 
 def _text(now: CampaignProgress) -> str:
-    eta = "" if now.eta_s is None else f" | ETA {duration(round(now.eta_s))}"
+    eta = "" if now.eta_s is None else f" | ETA {duration(ceil(now.eta_s))}"
     note = f" | {now.note}" if now.note else ""
     return (
         f"{now.done}/{now.total} done | {now.running} running | {now.failed} failed"

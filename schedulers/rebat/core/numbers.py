@@ -12,6 +12,8 @@
   three digits are below 355, two digits.
 - Without an interval, a number has three significant digits, and whole numbers have all digits.
   Columns whose numbers are compared with each other (percent, changes) have fixed decimals.
+- Percentages and ratios have at least one or two decimals, also with a wide interval: the reader
+  sees whether the interval contains 0 or 1.
 
 *For programs* (keys, labels, names of files, command lines, notes in data files): `exact`,
 `rounded` and `exactly` write plain ASCII without separators, as `parse_duration` reads it.
@@ -57,6 +59,8 @@ class Form(NamedTuple):
         Pairs of a unit and its size, the largest first. The unit of size 1 is used for 0.
     decimals : int, optional
         Number of decimals without an interval. By default, `digits` decides.
+    least : int
+        Minimum number of decimals with an interval.
     digits : int
         Number of significant digits without an interval.
     signed : bool
@@ -67,6 +71,7 @@ class Form(NamedTuple):
 
     units: tuple[tuple[str, float], ...] = (("", 1.0),)
     decimals: int | None = None
+    least: int = 0
     digits: int = 3
     signed: bool = False
     before: str = ""
@@ -81,7 +86,7 @@ class Form(NamedTuple):
     def within(self, mean: float, low: float, high: float) -> str:
         """Return a number with an interval as text. All numbers have the unit of ``mean``."""
         unit, size = self.fitting(mean or max(abs(low), abs(high)))
-        decimals = _decimals_of_width((high - low) / size, mean / size)
+        decimals = max(_decimals_of_width((high - low) / size, mean / size), self.least)
         centre, *ends = (self._written(value / size, decimals) for value in (mean, low, high))
         return f"{self._with_unit(centre, unit)} [{', '.join(ends)}]"
 
@@ -127,12 +132,12 @@ class Form(NamedTuple):
     def _decimals(self, number: float) -> int | None:
         """Return the fixed decimals, or None if the significant digits decide.
 
-        If all fixed decimals of a number would be 0, it has two digits.
+        A small number has two digits, if `MOST_DECIMALS` decimals are enough for them.
         """
-        if self.decimals is None or self.signed:
+        if self.decimals is None or self.signed or not 0 < abs(number) < 10**-self.decimals:
             return self.decimals
-        small = 0 < abs(number) < 10**-self.decimals
-        return 1 - _magnitude(number, 2) if small else self.decimals
+        wanted = 1 - _magnitude(number, 2)
+        return wanted if wanted <= MOST_DECIMALS else self.decimals
 
     def _written(self, number: float, decimals: int | None) -> str:
         sign = "+" if self.signed else ""
@@ -192,25 +197,25 @@ hundredths = Form(decimals=2)
 factor = Form(decimals=2, before="x ")
 """A factor: ``x 1.70``."""
 
-ratio = Form(decimals=3)
+ratio = Form(decimals=3, least=2)
 """A ratio: ``0.968``."""
 
 probability = Form(digits=2)
 """A p-value."""
 
-percent = Form((("%", 0.01),), decimals=2)
+percent = Form((("%", 0.01),), decimals=2, least=1)
 """A share: ``52.98 %``."""
 
 share = percent.with_decimals(1)
 """A share of which one decimal is enough."""
 
-about_percent = percent.with_decimals(0)
+about_percent = percent.with_decimals(0)._replace(least=0)
 """A share without decimals: ``95 %``."""
 
-change = Form((("%", 0.01),), decimals=1, signed=True)
+change = Form((("%", 0.01),), decimals=1, least=1, signed=True)
 """A relative difference: ``+3.5 %``."""
 
-points = Form((("", 0.01),), decimals=2, signed=True)
+points = Form((("", 0.01),), decimals=2, least=1, signed=True)
 """A difference of shares in percentage points. The heading or the sentence states the unit."""
 
 _TIMES = (

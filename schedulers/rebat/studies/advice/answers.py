@@ -288,7 +288,7 @@ def figure_of(name: str, metric: str, change: Interval, kind: str = "ratio") -> 
     return Figure(name, metric, change.mean, change.low, change.high, change.n, kind)
 
 
-POINTS = Form((("points", 0.01),), decimals=2)
+POINTS = points.in_unit("points", 0.01)._replace(signed=False)
 """A difference of shares in percentage points, in a sentence that states its direction."""
 
 

@@ -247,7 +247,7 @@ class Page:
         plot.segment("low", "y", "high", "y", source=self._changes, color="colour", line_width=3)
         plot.scatter("x", "y", source=self._changes, color="colour", size=9)
         plot.add_layout(Span(location=0, dimension="height", line_color="black"))
-        plot.xaxis.formatter = NumeralTickFormatter(format="+0.[00]%")
+        plot.xaxis.formatter = NumeralTickFormatter(format="+0.[00] %")
         plot.ygrid.grid_line_color = None
         self.differences = plot
         self._flows = ColumnDataSource({"x": [], "top": [], "low": [], "high": [], "colour": []})
@@ -272,7 +272,7 @@ class Page:
         )  # fmt: skip
         self._lines = ColumnDataSource({"xs": [], "ys": [], "colour": []})
         plot.multi_line("xs", "ys", source=self._lines, line_color="colour", alpha=0.85)
-        plot.yaxis.formatter = NumeralTickFormatter(format="0%")
+        plot.yaxis.formatter = NumeralTickFormatter(format="0 %")
         self.use = plot
         self.numbers = Div(
             text="", name="numbers", stylesheets=[_TABLE], sizing_mode="stretch_width",
