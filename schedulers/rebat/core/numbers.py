@@ -84,10 +84,15 @@ class Form(NamedTuple):
         return self._with_unit(self._written(value / size, self._decimals(value / size)), unit)
 
     def within(self, mean: float, low: float, high: float) -> str:
-        """Return a number with an interval as text. All numbers have the unit of ``mean``."""
+        """Return a number with an interval as text. All numbers have the unit of ``mean``.
+
+        If the interval is so narrow that all numbers are equal, the text is the number alone.
+        """
         unit, size = self.fitting(mean or max(abs(low), abs(high)))
         decimals = max(_decimals_of_width((high - low) / size, mean / size), self.least)
         centre, *ends = (self._written(value / size, decimals) for value in (mean, low, high))
+        if {centre} == {*ends}:  # the ends differ only because of the rounding of floats
+            return self(mean)
         return f"{self._with_unit(centre, unit)} [{', '.join(ends)}]"
 
     def between(self, first: float, last: float) -> str:
@@ -207,7 +212,7 @@ percent = Form((("%", 0.01),), decimals=2, least=1)
 """A share: ``52.98 %``."""
 
 share = percent.with_decimals(1)
-"""A share of which one decimal is enough."""
+"""A share with one decimal."""
 
 about_percent = percent.with_decimals(0)._replace(least=0)
 """A share without decimals: ``95 %``."""
@@ -268,7 +273,7 @@ def spread(estimate: Estimate | None, form: Form, neutral: float | None = None) 
     if low is None or high is None:
         return form(mean)
     unsure = "= " if neutral is not None and low <= neutral <= high else ""
-    return unsure + (form(mean) if low == high else form.within(mean, low, high))
+    return unsure + form.within(mean, low, high)
 
 
 def counted(count: int, noun: str, several: str = "") -> str:

@@ -11,10 +11,11 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
+from rebat.core.numbers import decimal, spread
 from rebat.figures.torus import cores_at_instants
 from rebat.policies.presets import preset
 from rebat.report.runs_index import RunIndex, Setting
-from rebat.results.intervals import ANY_SEED, Interval, narrow
+from rebat.results.intervals import ANY_SEED, Interval
 from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.shipped.campaigns.migration import beyond, claims, report, runs
@@ -360,10 +361,10 @@ def test_published_values_are_judged_in_groups() -> None:
 
 def test_an_interval_is_left_out_if_all_seeds_agree() -> None:
     agreed, single = Interval(0.5, 0.5, 0.5, 9), Interval(0.5)
-    assert narrow(agreed, "{:.1f}".format) == narrow(single, "{:.1f}".format) == "0.5"
+    assert spread(agreed, decimal) == spread(single, decimal) == "0.5"
     wide = Interval(0.5, 0.4, 0.6, 9)
-    assert narrow(wide, "{:.1f}".format) == "0.5\N{NO-BREAK SPACE}[0.4,\N{NO-BREAK SPACE}0.6]"
-    assert narrow(None, str) == ""
+    assert spread(wide, decimal) == "0.50 [0.40, 0.60]"
+    assert spread(None, decimal) == ""
 
 
 def test_seeds_leave_a_claim_undecided_or_are_too_few() -> None:

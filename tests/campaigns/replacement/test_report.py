@@ -12,6 +12,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.store import Store
 from rebat.cli import main as cli
+from rebat.core import numbers
 from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.intervals import (
@@ -21,7 +22,6 @@ from rebat.results.intervals import (
     interval,
     minus,
     relative,
-    spread,
 )
 from rebat.runs.labels import ScenarioLabel
 from rebat.shipped.campaigns.replacement import beyond, claims
@@ -169,8 +169,8 @@ def test_medians_and_their_intervals_by_hand() -> None:
     assert (six.mean, six.low, six.high) == (6.5, 0.0, 25.0)
     assert (five.mean, five.low, five.high) == (4.0, None, None)
     assert interval({}, of_median=True) is None
-    assert spread(interval(values, of_median=True), "{:g}".format) == "20.5 [1, 64]"
-    assert spread(interval({7: 3.0}, of_median=True), "{:g}".format) == "3"
+    assert numbers.spread(interval(values, of_median=True), numbers.number) == "20 [1, 64]"
+    assert numbers.spread(interval({7: 3.0}, of_median=True), numbers.number) == "3"
 
 
 def test_the_sources_of_a_run_are_all_of_its_hits(evidence) -> None:
