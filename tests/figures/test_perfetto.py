@@ -237,7 +237,8 @@ def test_the_command_writes_a_run_and_states_its_size(tmp_path: Path, capsys) ->
     plain, packed = tmp_path / "run.pftrace", tmp_path / "run.pftrace.gz"
     main(["export", "--perfetto", str(tmp_path / "run"), "-o", str(plain)])
     attempts = int(read_timeline(tmp_path / "run").ran.sum())
-    text = f"{plain}: {attempts} attempts, a node per track, {file_size(plain.stat().st_size)}, perfetto\n"
+    size = file_size(plain.stat().st_size)
+    text = f"{plain}: {attempts} attempts, a node per track, {size}, perfetto\n"
     assert capsys.readouterr().out == text
     main(["export", "--perfetto", str(tmp_path / "run"), "-o", str(packed)])
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rebat.core.numbers import MINUS
 from rebat.results.comparison import Runs, rows, verdict
 
 
@@ -30,7 +31,8 @@ def test_each_other_policy_has_a_sentence() -> None:
     lines = said(result({"easy": [0.5], "sfsj": [0.51], "faps": [0.4]}))
     assert lines == [
         "sfsj against easy: useful utilisation +2.0 %, mean flow +2.0 % (1 run, no interval)",
-        "faps against easy: useful utilisation \N{MINUS SIGN}20.0 %, mean flow \N{MINUS SIGN}20.0 % (1 run, no interval)",
+        f"faps against easy: useful utilisation {MINUS}20.0 %, mean flow {MINUS}20.0 % (1 run, no "
+        "interval)",
     ]
 
 
