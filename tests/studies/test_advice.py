@@ -400,10 +400,13 @@ def test_the_first_answer_is_that_of_the_record(
     lost_h = truth.all_lost_s / 3600
     share = truth.all_lost_s / (32 * (truth.last_s - truth.first_s))
     assert f"destroyed {lost_h:,.0f} node-hours of work" in first
-    assert f"{share:.2%} of the node time of the machine" in first
+    assert f"{percent(share)} of the node time of the machine" in first
     assert "if no job writes checkpoints, and" in first and "The net saving is" in saving
     queue = truth.lost_s["queue", "wide"]
-    assert f"queue wide ({queue / 3600:,.0f} node-hours, {queue / truth.all_lost_s:.1%}" in bearing
+    assert (
+        f"queue wide ({queue / 3600:,.0f} node-hours, {numbers.share(queue / truth.all_lost_s)}"
+        in bearing
+    )
     record = json.loads((tmp_path / "out/advice.json").read_text())
     numbers = {figure["name"]: figure for figure in record["answers"][0]["figures"]}
     assert numbers["record"]["mean"] == record["recorded"]["lost_h"] == pytest.approx(lost_h)

@@ -11,7 +11,7 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
-from rebat.core.numbers import decimal, spread
+from rebat.core.numbers import decimal, share, spread
 from rebat.figures.torus import cores_at_instants
 from rebat.policies.presets import preset
 from rebat.report.runs_index import RunIndex, Setting
@@ -156,8 +156,8 @@ def test_a_row_says_what_the_runs_say(evidence) -> None:
         for run in (load.base, load.others[0])
     )
     fall = np.array(after) - before
-    assert table.rows[1][:3] == ["50 %, compaction", table.rows[1][1], "41.7%"]
-    assert table.rows[1][1].startswith(f"{np.mean(after):.1%}")
+    assert table.rows[1][:3] == ["50 %, compaction", table.rows[1][1], "41.7 %"]
+    assert table.rows[1][1].startswith(f"{share(np.mean(after))}")
     assert table.rows[1][3] == f"{100 * fall.mean():+.2f}"
 
 
@@ -314,8 +314,10 @@ def test_what_of_the_energy_sleeping_alone_saves() -> None:
     numbers = {("g", "w", policy): {"energy_kwh": [value]} for policy, value in kwh.items()}
     (sentence,) = report.answers(_told(numbers))
     text = sentence.replace("\N{NO-BREAK SPACE}", " ")
-    assert "only sleeping -30.0%, sleeping and compaction -40.0%" in text
-    assert "only sleeping achieves 75%" in text
+    assert (
+        "only sleeping \N{MINUS SIGN}30.0 %, sleeping and compaction \N{MINUS SIGN}40.0 %" in text
+    )
+    assert "only sleeping achieves 75 %" in text
     claim = "w", "compaction saves energy if empty nodes sleep"
     assert _verdicts(_told(numbers))[claim]
     numbers["g", "w", "compaction:react=compaction+sleep"]["energy_kwh"] = [8.0]
@@ -335,7 +337,7 @@ def test_proactive_migration_is_held_against_all_others() -> None:
     assert found["w, g", f"{better} replacement"]
     assert not found["w, g", f"{better} stealing"]
     (sentence,) = report.answers(_told(numbers, failure_model="weibull"))
-    assert "-5.00 points compared with stealing" in sentence
+    assert "\N{MINUS SIGN}5.00 points compared with stealing" in sentence
     assert "No job was moved" in sentence
 
 
@@ -352,7 +354,7 @@ def test_published_values_are_judged_in_groups() -> None:
     judged = {group.claim: group for group in claims.published_values(_told(numbers, 1))}
     first = judged["without migration 53.5 % of node time is mixed"]
     assert (first.direction, first.sizes) == ("", ["inside"])
-    fall = judged["compaction: the share of mixed nodes changes by -11.8 points"]
+    fall = judged["compaction: the share of mixed nodes changes by \N{MINUS SIGN}11.8 points"]
     assert (fall.sizes, fall.rule) == (["outside"], "1 published values: 50 % is outside")
     few = _mixed(("cluster", [0.53, 0.54]), ("compaction", [0.3, 0.3]))
     sizes = [size for group in claims.published_values(_told(few, 1)) for size in group.sizes]

@@ -16,6 +16,7 @@ from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import percent
 from rebat.figures.steal_hour import steal_hour
 from rebat.report.claims import Claim, Rule, judge
 from rebat.report.runs_index import RunIndex, Setting, simulations
@@ -409,7 +410,7 @@ def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Pa
     for setting in family:
         mean = runs.mean(setting, "h111", "useful_utilisation")
         assert mean is not None
-        assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
+        assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {percent(mean)} |" in text
 
 
 def june(scenario: ScenarioLabel) -> Setting:

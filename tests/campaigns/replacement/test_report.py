@@ -256,7 +256,7 @@ def test_claims_follow_from_their_numbers() -> None:
         "dbes:react=replacement": [0.01, 0.0, 0.01, 0.015, 0.01, 0.01],
     }
     found = _verdicts(told(rises))
-    assert found["rigid: failures lengthen the makespan by 18% without replacement"]
+    assert found["rigid: failures lengthen the makespan by 18 % without replacement"]
     assert found["DBES: with replacement the makespan stays close to the makespan without failures"]
     assert found["failures lengthen the makespan of DBES less than that of rigid"]
     assert found["replacement shortens the makespan of DBES under failures"]
@@ -275,7 +275,7 @@ def test_claims_follow_from_their_numbers() -> None:
 
 
 def test_published_values_are_compared_with_the_interval() -> None:
-    claim = "rigid: failures lengthen the makespan by 18% without replacement"
+    claim = "rigid: failures lengthen the makespan by 18 % without replacement"
 
     def size(*rises: float) -> str:
         judged = {j.claim: j for j in claims.judgements(told({"baseline": [*rises]}))}
@@ -325,7 +325,7 @@ def test_the_first_choice_is_the_reference(evidence) -> None:
     ((table, sentence),) = beyond.choices(evidence)
     labels = [row[0] for row in table.rows]
     assert labels == ["as above", "even, shape=1.0", "even, shape=2.0", "paper"]
-    assert table.rows[-1][1] == "+18.0%"
+    assert table.rows[-1][1] == "+18.0 %"
     assert table.rows[0][-1] and not table.rows[1][-1]
     assert "The row 'as above' is closest to the published increases of the makespan" in sentence
 
