@@ -171,8 +171,8 @@ def _drains(index: Runs) -> Iterator[str]:
             "But while an administrator waits, the jobs on the node continue to run. Compared "
             f"with waiting, migration changes the mean flow by {flow}. If each of the {CORES} "
             "cores ran a separate job with an exponential run time of mean T, waiting would take "
-            f"T * H_{CORES} = {number.with_digits(5)(WAITING_FACTOR)} T: {MINUTES(WAITING_FACTOR * _T_S)} for "
-            f"jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
+            f"T * H_{CORES} = {number.with_digits(5)(WAITING_FACTOR)} T: "
+            f"{MINUTES(WAITING_FACTOR * _T_S)} for jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
         )
 
 

@@ -14,6 +14,8 @@ from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
+from rebat.core.numbers import node_hours, percent
+from rebat.core.numbers import share as share_of
 from rebat.figures.charts import Panel, _drawn, lines_figure
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import write_events
@@ -403,10 +405,8 @@ def test_the_first_answer_is_that_of_the_record(
     assert f"{percent(share)} of the node time of the machine" in first
     assert "if no job writes checkpoints, and" in first and "The net saving is" in saving
     queue = truth.lost_s["queue", "wide"]
-    assert (
-        f"queue wide ({queue / 3600:,.0f} node-hours, {numbers.share(queue / truth.all_lost_s)}"
-        in bearing
-    )
+    part = share_of(queue / truth.all_lost_s)
+    assert f"queue wide ({node_hours(queue)}, {part} of" in bearing
     record = json.loads((tmp_path / "out/advice.json").read_text())
     numbers = {figure["name"]: figure for figure in record["answers"][0]["figures"]}
     assert numbers["record"]["mean"] == record["recorded"]["lost_h"] == pytest.approx(lost_h)
