@@ -18,8 +18,8 @@ from rebat.core.numbers import (
     signed,
     spread,
 )
-from rebat.report.parts import Table
 from rebat.report.runs_index import Column, Run, differences, headings, mean_of, means
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 
 from .runs import (

@@ -41,8 +41,9 @@ from rebat.models.boxes import TorusBlocks
 from rebat.models.topology import Torus
 from rebat.policies.presets import preset
 from rebat.report.claims import INSIDE, NEAR, place_of
-from rebat.report.parts import Picture, Report, ReportMaker, Table
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import Run, change_of, mean_of
+from rebat.report.table import Table
 from rebat.results.intervals import (
     BySeed,
     Interval,
@@ -172,7 +173,8 @@ def _drains(index: Runs) -> Iterator[str]:
             f"with waiting, migration changes the mean flow by {flow}. If each of the {CORES} "
             "cores ran a separate job with an exponential run time of mean T, waiting would take "
             f"T * H_{CORES} = {number.with_digits(5)(WAITING_FACTOR)} T: "
-            f"{MINUTES(WAITING_FACTOR * _T_S)} for jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
+            f"{MINUTES(WAITING_FACTOR * _T_S)} for jobs of {_T_S / 60:g} min. With fewer jobs on a "
+            "node, waiting takes less time."
         )
 
 

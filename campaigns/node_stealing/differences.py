@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.numbers import ratio, spread
-from rebat.report.parts import Picture, Report, ReportMaker, Table, bracketed, means_note
+from rebat.report.parts import Picture, Report, ReportMaker, means_note
 from rebat.report.runs_index import RunIndex, Setting, simulations
+from rebat.report.table import Table, bracketed
 from rebat.report.usual import DRAWN, MARK, n_of, ratio_picture
 from rebat.results.intervals import BySeed, Interval, interval, minus, ratios
 

@@ -16,8 +16,9 @@ from rebat.core.numbers import decimal, duration, exact, percent, spread
 from rebat.figures import charts
 from rebat.figures.charts import PrintedPanel, printed_svg
 from rebat.figures.steal_hour import steal_hour
-from rebat.report.parts import Picture, Report, ReportMaker, Table, bracketed, means_note
+from rebat.report.parts import Picture, Report, ReportMaker, means_note
 from rebat.report.runs_index import RunIndex, Setting
+from rebat.report.table import Table, bracketed
 from rebat.results.catalogue import NODE_TIME
 from rebat.results.intervals import BySeed, Interval, any_interval, interval
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT

@@ -19,7 +19,7 @@ from rebat.figures.torus import owners, torus_instant
 from rebat.models.boxes import TorusBlocks
 from rebat.policies.presets import Preset
 from rebat.report.claims import ABOVE, BELOW, Claim, Judgement, Rule, judge
-from rebat.report.parts import Picture, Report, ReportMaker, Table
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import (
     Column,
     Run,
@@ -33,6 +33,7 @@ from rebat.report.runs_index import (
     parsed,
     simulations,
 )
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval, interval
 from rebat.results.measures.platform import free_steps

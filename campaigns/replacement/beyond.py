@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from rebat.core.numbers import change, decimal, hours, percent, points, share, spread
 from rebat.report.claims import ABOVE, Claim, Judgement, above, judge
-from rebat.report.parts import Table
 from rebat.report.runs_index import (
     Column,
     Run,
@@ -23,6 +22,7 @@ from rebat.report.runs_index import (
     headings,
     means,
 )
+from rebat.report.table import Table
 from rebat.results.intervals import BySeed, Interval, interval, minus, relative
 
 from . import runs

@@ -26,8 +26,9 @@ from rebat.figures.runs import gantt_svg
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
-from rebat.report.parts import Picture, Report, ReportMaker, Table
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import Column, Setting, headings
+from rebat.report.table import Table
 from rebat.results.intervals import BySeed, Interval, any_interval, interval
 from rebat.runs.single import RunResult, simulate
 

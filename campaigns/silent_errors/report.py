@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from rebat.core.numbers import change, decimal, ratio
 from rebat.figures.canvas import COLOURS, new_figure, svg_of
 from rebat.models.resilient import HEURISTICS
-from rebat.report.parts import Key, Picture, Report, Table
+from rebat.report.parts import Key, Picture, Report
+from rebat.report.table import Table
 
 from .claims import judge_days, judge_synthetic
 from .sets import (

@@ -16,12 +16,13 @@ from msgspec import Meta
 from rebat.api.checks import error_at
 from rebat.cli.command import command
 from rebat.cli.options import File, Folder, ForceFolder, Json, print_json
-from rebat.console.output import Sheet, print_line, print_result
+from rebat.console.output import print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
 from rebat.core.declared import Count, Seconds, Seed
 from rebat.core.errors import InputError
 from rebat.core.numbers import decimal, duration, hours, node_hours, number, share
 from rebat.models.failures.law import Law
+from rebat.report.table import Table
 from rebat.results.comparison import change_text, runs_text
 from rebat.results.intervals import interval, ratio_of_means
 
@@ -471,7 +472,7 @@ def means_text(rows: Sequence[BatchMeans]) -> str:
         "saved vs linear",
         "saved vs rps",
     ]
-    return Sheet("", "means over the seeds", titles, [*map(_means_cells, rows)], words=3).text()
+    return Table("", "", titles, [*map(_means_cells, rows)], "means over the seeds", words=3).text()
 
 
 def _means_cells(row: BatchMeans) -> list[str]:

@@ -20,7 +20,8 @@ from rebat.core.numbers import Form, number, share, spread
 from rebat.figures.canvas import colours, new_figure, svg_of
 from rebat.figures.charts import grouped_bars
 from rebat.report.claims import INSIDE, NEAR, OUTSIDE, place_of
-from rebat.report.parts import Picture, Report, Table, bracketed
+from rebat.report.parts import Picture, Report
+from rebat.report.table import Table, bracketed
 from rebat.results.intervals import Interval, any_interval, interval
 
 from .batches import (

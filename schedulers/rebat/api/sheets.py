@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
-from rebat.console.output import Sheet
 from rebat.core.errors import InputError
 from rebat.core.numbers import change, counted, duration, spread
+from rebat.report.table import Table
 from rebat.results.catalogue import USUAL, VERDICT, check_metric, metric
 from rebat.results.comparison import (
     MetricRow,
@@ -45,7 +45,7 @@ def sheet_of(
     summaries: Mapping[str, RunSummary],
     columns: Sequence[Name],
     all_metrics: bool,
-) -> Sheet:
+) -> Table:
     """Return a row per policy if ``columns`` is set or policies are many, otherwise per metric.
 
     ``summaries`` is empty if there are several seeds.
@@ -60,7 +60,7 @@ def sheet_of(
 
 def by_metric(
     summaries: Mapping[str, RunSummary], all_metrics: bool = False, others_in: str = OTHERS_IN
-) -> Sheet:
+) -> Table:
     """Return a row per metric and a column per policy, with changes from the first policy.
 
     ``others_in`` is the part of the caption that states where the other metrics can be found.
@@ -84,7 +84,7 @@ def by_metric(
     caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(incomparable)
     caption += [f"other metrics: {others_in}"] * (len(rows) < len(lines))
     title = f"{counted(summaries[base].jobs, 'job')}, {counted(summaries[base].n_nodes, 'node')}"
-    return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
+    return Table("", title, ["metric", base, *heads], rows, "; ".join(caption))
 
 
 def _value(unit: Unit, value: float | None) -> str:
@@ -104,7 +104,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
 
 def by_metric_of_seeds(
     rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]
-) -> Sheet:
+) -> Table:
     """Return a row per metric and policy with mean, change and their intervals."""
     by, base = by_name(rows), seeds.policies[0]
     cells = []
@@ -115,10 +115,11 @@ def by_metric_of_seeds(
                 title = _short_title(name) if policy == base else ""
                 cells.append([title, policy, *_cells(by[name, policy])])
     caption = f"{_intervals(base)}; other metrics in comparison.csv{_why_not(rows)}"
-    return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "change"], cells, words=2)
+    heads = ["metric", "policy", "mean", "change"]
+    return Table("", _seeds(seeds), heads, cells, caption, words=2)
 
 
-def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]) -> Sheet:
+def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]) -> Table:
     """Return a row per policy, sorted by the first metric (the best value first).
 
     Each metric has two columns: value and change. With several seeds, each metric has one column:
@@ -136,7 +137,7 @@ def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Nam
     caption = f"changes against {base}" if single else _intervals(base)
     best = "highest" if metric(columns[0][0]).better == "high" else "lowest"
     order = f"sorted by {titles[0]}, {best} first{_why_not(rows)}"
-    return Sheet(_seeds(seeds), f"{caption}; {order}", ["policy", *heads], cells)
+    return Table("", _seeds(seeds), ["policy", *heads], cells, f"{caption}; {order}")
 
 
 def _short_title(name: Name) -> str:

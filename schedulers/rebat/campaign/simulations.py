@@ -15,7 +15,8 @@ from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
 from rebat.core.numbers import counted
 from rebat.report.kind import Document, Expansion, Kind
-from rebat.report.parts import Picture, ReportMaker, Table
+from rebat.report.parts import Picture, ReportMaker
+from rebat.report.table import Table
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.labels import COLUMNS, DETAILS

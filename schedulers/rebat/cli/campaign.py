@@ -17,7 +17,7 @@ from rebat.console.progress import campaign_bar
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
 from rebat.core.files import names
-from rebat.core.markup import TableForm
+from rebat.core.formatting import TableForm
 from rebat.core.numbers import counted
 from rebat.executors.resources import Jobs
 

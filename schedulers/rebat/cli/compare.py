@@ -430,16 +430,15 @@ def _parting_text(
 
 
 def _jobs_table(names: tuple[str, str], parted: Parting) -> str:
-    from rebat.console.output import Sheet
+    from rebat.report.table import Table
 
     columns = ["job", *(f"{time}, {name}" for time in ("first start", "end") for name in names)]
     rows = [
         [job, *map(_time, [x.first_start_us for x in pair] + [x.end_us for x in pair])]
         for job, pair in parted.outcomes.items()
     ]
-    return Sheet(
-        "The jobs of these decisions, in the end", "times in seconds", columns, rows
-    ).text()
+    title = "The jobs of these decisions, in the end"
+    return Table("", title, columns, rows, "times in seconds").text()
 
 
 def _time(us: int | None) -> str:

@@ -13,11 +13,12 @@ from rebat.api.figure_files import FigureWidth
 from rebat.cli.command import Values, command
 from rebat.cli.options import File, Json, print_json
 from rebat.cli.scenario_options import scenario_options
-from rebat.console.output import Sheet, print_remarks
+from rebat.console.output import print_remarks
 from rebat.core.declared import Machine, Seconds
 from rebat.core.errors import InputError
 from rebat.core.numbers import counted, decimal, duration, number, percent, probability
 from rebat.core.units import to_us
+from rebat.report.table import Table
 
 if TYPE_CHECKING:
     from rebat.api.remarks import Remark
@@ -263,7 +264,7 @@ def _mttf_table(mttf: Sequence[SizeMttf]) -> str:
         [*(number(n) for n in row[:3]), *(duration(time_s) for time_s in row[3:])] for row in mttf
     ]
     columns = ["nodes of a job", "jobs", "failures", "MTTF", "low", "high"]
-    return Sheet("Mean time to failure by size of job", "", columns, rows, words=0).text()
+    return Table("", "Mean time to failure by size of job", columns, rows, words=0).text()
 
 
 def _together_line(groups: dict[int, int]) -> str:
@@ -288,7 +289,7 @@ def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
             else (f"Laplace test: no significant change (p = {probability(change.p)})")
         )
     title = "Failures per 1,000 node-days over time"
-    return Sheet(title, note, columns, rows, words=0).text()
+    return Table("", title, columns, rows, note, words=0).text()
 
 
 Fits = list[tuple["Sample", list["Fitted"]]]
@@ -323,7 +324,7 @@ def fits_table(fitted: Fits) -> str:
         for rank, law in enumerate(laws):
             rows.append([name if rank == 0 else "", *_cells(law, best=rank == 0)])
     columns = ["times", "law", "scale", "shape", "mean", "AIC"]
-    return Sheet("Fitted laws", "", columns, rows, words=2).text()
+    return Table("", "Fitted laws", columns, rows, words=2).text()
 
 
 def _counts(sample: Sample) -> str:

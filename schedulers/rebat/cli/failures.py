@@ -212,7 +212,7 @@ def _model_record(name: str, prefab: Prefab, nodes: int | None) -> dict[str, Any
 
 
 def _models_table(records: list[dict[str, Any]], nodes: int | None) -> str:
-    from rebat.console.output import Sheet
+    from rebat.report.table import Table
 
     mtbf = "MTBF" if nodes is None else f"MTBF of {counted(nodes, 'node')}"
     rows = [
@@ -227,7 +227,8 @@ def _models_table(records: list[dict[str, Any]], nodes: int | None) -> str:
     ]
     sources = "\n".join(dict.fromkeys(f"Source: {row['source']}." for row in records))
     columns = ["name", "machine", "nodes", "failures", mtbf]
-    return Sheet("Failure laws of real machines (--law NAME)", sources, columns, rows, 2).text()
+    title = "Failure laws of real machines (--law NAME)"
+    return Table("", title, columns, rows, sources, words=2).text()
 
 
 @command(name="map")

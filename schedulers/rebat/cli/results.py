@@ -430,7 +430,7 @@ _FILE_COLUMNS = ["file", "verdict", "line", "field", "before", "now"]
 
 
 def _files_table(done: Reproduction) -> str:
-    from rebat.console.output import Sheet
+    from rebat.report.table import Table
 
     columns, caption = _FILE_COLUMNS[:2], ""
     if done.rounded or not done.reproduced:
@@ -438,4 +438,4 @@ def _files_table(done: Reproduction) -> str:
         caption = "line: the first different line, or the line with the largest rounding difference"
     cells = [[getattr(row, name) for name in columns] for row in done.files]
     rows = [["" if cell is None else str(cell) for cell in row] for row in cells]
-    return Sheet("Files", caption, columns, rows, words=len(columns)).text()
+    return Table("", "Files", columns, rows, caption, words=len(columns)).text()

@@ -12,6 +12,23 @@ import csv
 import io
 import re
 from collections.abc import Iterable
+from typing import Literal
+
+from rebat.core.errors import unknown_name
+
+TableForm = Literal["latex", "md", "csv"]
+"""A format of a table."""
+
+ENDINGS: dict[TableForm, str] = {"latex": "tex", "md": "md", "csv": "csv"}
+"""The ending of the name of a file in each format."""
+
+
+def check_form(form: str, where: str) -> TableForm:
+    """Return a format of tables. Raise InputError if it is unknown."""
+    for name in ENDINGS:
+        if form == name:
+            return name
+    raise unknown_name("format", form, ENDINGS).at(where)
 
 
 def printable(text: str) -> str:

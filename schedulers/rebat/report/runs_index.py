@@ -20,7 +20,7 @@ from rebat.core.numbers import Form, decimal, ratio, signed, spread
 from rebat.core.units import parse_duration
 from rebat.figures.charts import Lines
 from rebat.policies.presets import split_changes
-from rebat.report.parts import Table, bracketed
+from rebat.report.table import Table, bracketed
 from rebat.results.catalogue import metric as about_metric
 from rebat.results.comparison import Case, Runs
 from rebat.results.intervals import (

@@ -11,15 +11,7 @@ import msgspec
 
 from rebat.core.numbers import about_percent, duration, number, percent, ratio, spread
 from rebat.figures.charts import Panel, Ratios, lines_svg, ratio_title, ratios_svg, shows_intervals
-from rebat.report.parts import (
-    Picture,
-    Report,
-    ReportMaker,
-    Table,
-    bracketed,
-    means_note,
-    seeds_text,
-)
+from rebat.report.parts import Picture, Report, ReportMaker, means_note, seeds_text
 from rebat.report.runs_index import (
     Column,
     RunIndex,
@@ -31,6 +23,7 @@ from rebat.report.runs_index import (
     simulations,
     sweeps,
 )
+from rebat.report.table import Table, bracketed
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import change_text

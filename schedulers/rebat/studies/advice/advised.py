@@ -29,8 +29,9 @@ from rebat.core.numbers import (
 from rebat.core.version import rebat_version
 from rebat.figures.charts import Panel, lines_svg, ratio_title, ratios_svg
 from rebat.models.failures.recorded import Recorded
-from rebat.report.parts import Picture, Report, Table, html, markdown
+from rebat.report.parts import Picture, Report, html, markdown
 from rebat.report.runs_index import lines_of, sweeps
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 from rebat.results.files.run_folder import OVERVIEW
 from rebat.results.intervals import FEWEST, Interval

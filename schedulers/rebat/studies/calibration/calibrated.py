@@ -45,7 +45,8 @@ from rebat.models.failures.events import machine_mtbf_s
 from rebat.policies.partitions import PartitionText, read_partitions
 from rebat.policies.presets import schedulers
 from rebat.records.hosts import folded
-from rebat.report.parts import Picture, Report, Table, html, markdown
+from rebat.report.parts import Picture, Report, html, markdown
+from rebat.report.table import Table
 from rebat.results.intervals import Interval, interval
 from rebat.runs.scenario import ScenarioOptions
 from rebat.studies.calibration import design

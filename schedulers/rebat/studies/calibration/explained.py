@@ -16,7 +16,8 @@ from rebat.core.jobs import Workload
 from rebat.core.numbers import about_percent, decimal, hundredths, node_h, number, spread
 from rebat.core.traits import traits_of
 from rebat.figures.canvas import new_figure, svg_of
-from rebat.report.parts import Picture, Table
+from rebat.report.parts import Picture
+from rebat.report.table import Table
 from rebat.results.intervals import Interval, interval
 from rebat.studies.calibration.distance import N_PARTS, Unexplained
 

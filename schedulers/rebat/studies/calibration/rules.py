@@ -10,7 +10,7 @@ import msgspec
 from rebat.core.jobs import Workload
 from rebat.core.numbers import hundredths, share
 from rebat.policies.site_rules import rules_in, without_each
-from rebat.report.parts import Table
+from rebat.report.table import Table
 from rebat.studies.calibration.design import POLICIES, CalibratedRun, Configuration
 from rebat.studies.calibration.distance import Nearness
 from rebat.workloads.machine import RULES_OF_SITE

@@ -28,7 +28,8 @@ from rebat.models.ettr import (
     spare_nodes,
     young_interval_s,
 )
-from rebat.report.parts import Picture, Report, Table, html
+from rebat.report.parts import Picture, Report, html
+from rebat.report.table import Table
 from rebat.results.intervals import Interval
 from rebat.studies.training.case import (
     FAILING,

@@ -13,8 +13,9 @@ from rebat.core.numbers import counted, spread
 from rebat.figures.canvas import svg_of
 from rebat.figures.charts import ratios_figure
 from rebat.figures.winner_map import Axis, winner_map
-from rebat.report.parts import Picture, Report, Table
+from rebat.report.parts import Picture, Report
 from rebat.report.parts import html as page_of
+from rebat.report.table import Table
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import change_text, rows, verdict
 from rebat.studies.whatif.answers import Answer

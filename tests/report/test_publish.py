@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 
 from rebat.cli.main import cli
 from rebat.core.errors import InputError
-from rebat.core.markup import latex, latex_table, table_text
 from rebat.core.numbers import MINUS
+from rebat.report.publish import form_of, paper_table
+from rebat.report.table import Table, latex_text
 from rebat.results.comparison import Runs, rows
-from rebat.results.publish import form_of, paper_table
 
 FLOW, SHARE, IDLE = ("flow_mean_s", "all"), ("useful_utilisation", None), ("platform_idle", None)
 
@@ -115,21 +115,20 @@ def test_the_unit_follows_the_smallest_mean() -> None:
     ],
 )
 def test_special_characters(text: str, expected: str) -> None:
-    assert latex(text) == expected
+    assert latex_text(text) == expected
 
 
 def test_a_row_that_begins_with_a_bracket_is_no_argument_of_the_line_break() -> None:
-    text = latex_table(["size", "n"], [["[1, 2)", "3"], ["*", "4"]])
+    text = Table("", "", ["size", "n"], [["[1, 2)", "3"], ["*", "4"]]).latex()
     assert "\n{}[1, 2) & 3 \\\\\n{}* & 4 \\\\\n" in text
 
 
 def test_tables_of_a_report_in_each_format() -> None:
     columns, body = ["policy", "loss"], [["a|b", "=1+1"], ["c_d", "2 %"]]
-    assert table_text("md", columns, body, "a note").endswith(
-        "| a/b | =1+1 |\n| c_d | 2 % |\n\na note\n"
-    )
-    assert table_text("csv", columns, body) == "policy,loss\na|b,'=1+1\nc_d,2 %\n"
-    assert r"c\_d & 2 \%" in table_text("latex", columns, body)
+    table = Table("", "", columns, body, "a note")
+    assert table.markdown().endswith("| a/b | =1+1 |\n| c_d | 2 % |\n\na note\n")
+    assert table.csv() == "policy,loss\na|b,'=1+1\nc_d,2 %\n"
+    assert r"c\_d & 2 \%" in table.latex()
 
 
 # ---- the command line and Python

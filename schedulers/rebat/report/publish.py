@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import floor, log10
 
-from rebat.core.formatting import csv_line, name_field
-from rebat.core.markup import TableForm, latex_table, markdown_lines
+from rebat.core.formatting import TableForm, csv_line, name_field
 from rebat.core.numbers import Form, about_percent, change, duration, number, percent, spread
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 from rebat.results.comparison import (
     COMPARED,
@@ -80,23 +80,19 @@ def paper_table(
     by = by_name(rows)
     if form == "csv":
         return _csv(by, seeds.policies, names)
-    groups, cells = [("", 1)], [[policy] for policy in seeds.policies]
-    columns = ["policy"]
+    cells = [[policy] for policy in seeds.policies]
+    heads, groups = ["policy"], [("", ["policy"])]
     marks: set[str] = set()
+    width = 2 if len(seeds.policies) > 1 else 1
     for name in names:
         shown = form_of(name, [by[name, p].value.mean for p in seeds.policies if (name, p) in by])
-        several = len(seeds.policies) > 1
-        groups.append((_title(name, shown.unit), 1 + several))
-        columns += ["mean", "change (%)"][: 1 + several]
-        for line, policy in zip(cells, seeds.policies, strict=True):
-            line.extend(_cells(by.get((name, policy)), shown, marks)[: 1 + several])
-    note = _note(seeds, rows, marks, failed)
-    if form == "latex":
-        return latex_table(columns, cells, note, groups)
-    heads = ["policy"]
-    for title, width in groups[1:]:
+        title = _title(name, shown.unit)
         heads += [title, f"change of {title.partition(' (')[0]} (%)"][:width]
-    return "\n".join([*markdown_lines(heads, cells), "", note.replace("*", r"\*")]) + "\n"
+        groups.append((title, ["mean", "change (%)"][:width]))
+        for line, policy in zip(cells, seeds.policies, strict=True):
+            line.extend(_cells(by.get((name, policy)), shown, marks)[:width])
+    note = _note(seeds, rows, marks, failed)
+    return Table("", "", heads, cells, note, groups=groups).written(form)
 
 
 def _title(name: Name, unit: str) -> str:
