@@ -246,11 +246,14 @@ def _lines(result: Comparison, allocations: bool) -> list[str]:
 
 
 def _spread_lines(result: Comparison) -> list[str]:
-    lines = [f"{'':<10}{'equal':>8}{'differ':>8}{'largest (s)':>16}{'mean (s)':>16}"]
-    for name, spread in result.spreads.items():
-        counts = f"{name:<10}{spread.equal:>8}{spread.differing:>8}"
-        lines.append(f"{counts}{spread.max_s:>16.6f}{spread.mean_s:>16.6f}")
-    return lines
+    from rebat.report.table import Table
+
+    rows = [
+        [name, number(row.equal), number(row.differing), duration(row.max_s), duration(row.mean_s)]
+        for name, row in result.spreads.items()
+    ]
+    columns = ["times", "equal", "differ", "largest difference", "mean difference"]
+    return Table("", "", columns, rows).text().splitlines()
 
 
 def _first_lines(first: Divergence) -> list[str]:
@@ -280,14 +283,14 @@ def _running(records: Sequence[JobRecord], most: int = 8) -> str:
 
 
 def _metric_lines(result: Comparison) -> list[str]:
+    from rebat.report.table import Table
     from rebat.results.metric import FORMS
 
-    lines = [f"{'':<20}{'A':>12}{'B':>12}{'B/A':>10}"]
+    rows = []
     for line in result.metrics:
-        a, b = (FORMS[line.unit](line.values[name]) or "-" for name in ("A", "B"))
-        value = line.ratio("B", "A")
-        lines.append(f"{line.metric:<20}{a:>12}{b:>12}{ratio(value) or '-':>10}")
-    return lines
+        values = [FORMS[line.unit](line.values[name]) or "-" for name in ("A", "B")]
+        rows.append([line.metric, *values, ratio(line.ratio("B", "A")) or "-"])
+    return Table("", "", ["metric", "A", "B", "B / A"], rows).text().splitlines()
 
 
 TIMEOUT_S = 600.0

@@ -14,6 +14,7 @@ from rebat.core.formatting import PAGE_STYLE
 from rebat.core.numbers import counted, node_h, share, spread, whole
 from rebat.core.version import rebat_version
 from rebat.figures.canvas import content_of, new_figure, svg_of
+from rebat.report.table import Table
 from rebat.results.comparison import change_text
 from rebat.results.intervals import Interval
 from rebat.studies.advice.changed import Assumption, assumptions_of
@@ -216,25 +217,19 @@ def _draw_changes(axis: Any, changes: Sequence[Assumption]) -> None:
 def as_html(page: SummaryPage) -> str:
     """Return the page as HTML, without scripts."""
     figure = _figure(page)
-    money = "<th>money per month</th>" if page.price else ""
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(hours)}</td>"
-        + (f"<td>{escape(cost)}</td>" if page.price else "")
-        + "</tr>"
-        for name, hours, cost in page.rows
-    )
+    columns = ["", "node-hours per month (30 d)", "money per month"][: 3 if page.price else 2]
+    table = Table("", "", columns, [list(row[: len(columns)]) for row in page.rows])
     picture = "" if figure is None else f'<div class="figure">{svg_of(figure)}</div>'
     assumed = "".join(f"<li>{escape(text)}</li>" for text in page.assumed)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(page.title)}: what failures cost - rebat</title>"
-        f"<style>{PAGE_STYLE} td, th {{ padding-right: 1.5em; text-align: left }}</style>"
+        f"<style>{PAGE_STYLE} td, th {{ padding-right: 1.5em }}</style>"
         "</head><body>"
         f"<h1>{escape(page.title)}: what failures cost</h1><p>{escape(page.period)}</p>"
         + "".join(f"<p><b>{escape(text)}</b></p>" for text in page.sentences)
-        + '<div class="wide"><table><tr><th></th><th>node-hours per month (30 d)</th>'
-        f"{money}</tr>{rows}</table></div>"
+        + f'<div class="wide">{table.grid()}</div>'
         f"<h2>What would change the answer</h2><p>{escape(EXPLAINED)}</p>{picture}"
         f"<h2>Assumptions</h2><ul>{assumed}</ul>"
         f"<p>rebat {rebat_version()}. Brackets contain 95 % intervals.</p></body></html>\n"
