@@ -235,7 +235,7 @@ def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) 
         return
     short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
     jobs = counted(len(workload.jobs), "job")
-    part = f"{short} of {jobs} ({share(short / len(workload.jobs))})"
+    part = f"{short:,} of {jobs} ({share(short / len(workload.jobs))})"
     are, write, their = ("is", "writes", "its") if short == 1 else ("are", "write", "their")
     effect = f"{write} no checkpoint"
     if model.rounding == "ceil":
