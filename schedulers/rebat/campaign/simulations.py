@@ -89,8 +89,10 @@ def _source(spec: RunSpec) -> str:
 def _report(
     maker: ReportMaker, table: Path, extras: SimulationExtras, provenance: Sequence[str]
 ) -> Any:
-    lines = [*provenance, *extras.provenance]
-    return maker.report(table, extras.tables, extras.pictures, lines)
+    from rebat.report.usual import for_readers
+
+    lines, tables = [*provenance, *extras.provenance], [*map(for_readers, extras.tables)]
+    return maker.report(table, tables, extras.pictures, lines)
 
 
 def reported(maker: ReportMaker, code: str) -> Kind:

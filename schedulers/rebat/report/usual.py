@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.core.numbers import about_percent, duration, number, percent, ratio, spread
+from rebat.core.numbers import about_percent, number, percent, ratio, rounded, spread
 from rebat.figures.charts import Panel, Ratios, lines_svg, ratio_title, ratios_svg, shows_intervals
 from rebat.report.parts import Picture, Report, ReportMaker, means_note, seeds_text
 from rebat.report.runs_index import (
@@ -287,7 +287,11 @@ def ratio_picture(title: str, ratios: Ratios, base: str, over: str, note: str) -
 
 
 def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
-    """Yield Tables 2 and 3: statistics of the workloads without checkpoints."""
+    """Yield Tables 2 and 3: statistics of the workloads without checkpoints.
+
+    The file of a report contains these tables. So that its bytes stay the same, numbers have the
+    form of `core.numbers` for programs. `for_readers` writes them for the page.
+    """
     first_units = {unit.spec.workload: unit for unit in reversed(units)}
     facts = {name: describe(workload_of(unit)) for name, unit in sorted(first_units.items())}
     numbers = [fact["size_classes"] for fact in facts.values()]
@@ -301,7 +305,7 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
         "Number of jobs by size",
         ["workload", *classes, "total"],
         [
-            [name, *(number(fact["size_classes"].get(c, 0)) for c in classes), number(fact["jobs"])]
+            [name, *(str(fact["size_classes"].get(c, 0)) for c in classes), str(fact["jobs"])]
             for name, fact in facts.items()
         ],
     )
@@ -311,12 +315,28 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
         "Stress and run times",
         ["workload", "stress", *columns],
         [
-            [name, percent(fact["stress"])]
-            + [duration(fact["run_time_s"][column]) for column in columns]
+            [name, "" if fact["stress"] is None else f"{fact['stress']:.2%}"]
+            + [rounded(fact["run_time_s"][column]) for column in columns]
             for name, fact in facts.items()
         ],
         _of_own_machine(units),
     )
+
+
+def for_readers(table: Table) -> Table:
+    """Return a table of `workload_tables` with numbers for readers.
+
+    >>> for_readers(Table("", "", ["workload", "jobs"], [["june", "3311"], ["may", "90.00%"]])).rows
+    [['june', '3,311'], ['may', '90.00 %']]
+    """
+    rows = [[name, *map(_for_readers, cells)] for name, *cells in table.rows]
+    return msgspec.structs.replace(table, rows=rows)
+
+
+def _for_readers(cell: str) -> str:
+    if cell.isdecimal():
+        return number(int(cell))
+    return percent(float(cell[:-1]) / 100) if cell.endswith("%") else cell
 
 
 def _of_own_machine(units: Sequence[Unit]) -> str:
