@@ -82,7 +82,7 @@ def test_the_printed_table_marks_what_is_not_comparable() -> None:
     assert "useful utilisation" in marked
     assert NOT_COMPARABLE in sheet.note
     alike = by_metric({"calm": found["calm"], "again": found["calm"]})
-    assert NOT_COMPARABLE not in alike.caption
+    assert NOT_COMPARABLE not in alike.note
     assert not any(NOT_COMPARABLE in cell for row in alike.rows for cell in row)
 
 
