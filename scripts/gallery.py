@@ -26,7 +26,7 @@ import pandas as pd
 from rebat.api.sweep import SweepResult
 from rebat.campaign.store import TABLE
 from rebat.cli.main import cli
-from rebat.core.units import exact
+from rebat.core.numbers import exact, share
 from rebat.figures.canvas import save
 from rebat.figures.winner_map import Axis, winner_map
 from rebat.results.comparison import Runs, winner
@@ -194,7 +194,7 @@ def facts(table: pd.DataFrame) -> str:
         best = table.loc[table.groupby("policy")["mean"].idxmax()].to_dict("records")
         axis = table.columns[2]
         return " ".join(
-            f"The highest useful utilisation of {row['policy']} is {100 * row['mean']:.1f} %, at "
+            f"The highest useful utilisation of {row['policy']} is {share(row['mean'])}, at "
             f"{axis.replace('_', ' ')} {exact(row[axis])}."
             for row in best
         )
@@ -209,9 +209,7 @@ def facts(table: pd.DataFrame) -> str:
     top = decided.loc[decided["lead"].idxmax()]
     x, y = table.columns[:2]
     where = ", ".join(f"{name.replace('_', ' ')} {value_text(name, top[name])}" for name in (x, y))
-    return (
-        f"{text} The largest decided lead is {100 * top['lead']:.1f} % ({top['winner']}, {where})."
-    )
+    return f"{text} The largest decided lead is {share(top['lead'])} ({top['winner']}, {where})."
 
 
 def value_text(name: str, value: float) -> str:

@@ -5,10 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rebat.report.parts import Table, change, hours, number, points, share, signed
+from rebat.core.numbers import (
+    change,
+    decimal,
+    hours,
+    hundredths,
+    minutes,
+    node_hours,
+    percent,
+    points,
+    share,
+    signed,
+    spread,
+)
 from rebat.report.runs_index import Column, Run, differences, headings, mean_of, means
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
-from rebat.results.intervals import narrow
 
 from .runs import (
     ComparedGroup,
@@ -18,7 +30,6 @@ from .runs import (
     drained,
     eternal,
     foreseen,
-    minutes,
     named,
     ratio_of,
     seeds,
@@ -26,12 +37,12 @@ from .runs import (
 )
 
 SHARE = (share, points, False)
-SMALL_SHARE = ("{:.2%}".format, points, False)
+SMALL_SHARE = (percent, points, False)
 MINUTES = (minutes, change, True)
-SPAN = (minutes, lambda value: f"{value / 60:+z.1f}", False)
+SPAN = (minutes, minutes._replace(signed=True), False)
 HOURS = (hours, change, True)
-COUNT = (number, signed, False)
-NODE_H = (lambda value: f"{value / 3600:,.0f}", change, True)
+COUNT = (decimal, signed, False)
+NODE_H = (node_hours.bare, change, True)
 """Format of a metric, format of its differences, and whether differences are relative."""
 
 UTILISATION = Column("useful utilisation", "useful_utilisation", *SHARE)
@@ -90,7 +101,7 @@ def _means(
     """
     over = f"means over {seeds(index, next(iter(runs.values())))}"
     paper = f"{about[0]}, {over}" if about[0] else over
-    return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
+    return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns))
 
 
 def _differences(
@@ -100,7 +111,7 @@ def _differences(
     columns: Sequence[Column],
 ) -> list[list[str]]:
     named = [(f"{ours} minus {base}", runs[ours], runs[base]) for ours, base in pairs]
-    return differences(index, named, columns, narrow)
+    return differences(index, named, columns)
 
 
 def _compared(
@@ -151,14 +162,14 @@ def _energy(index: Runs, groups: Sequence[ComparedGroup]) -> Table:
     for group in groups:
         for name, run in energy_runs(group).items():
             row = [f"{group.base.setting.workload}, {name}"]
-            row.append(narrow(mean_of(index, run, "energy_kwh"), "{:.2f}".format))
+            row.append(spread(mean_of(index, run, "energy_kwh"), hundredths))
             if run == group.base:
                 row += ["", ""]
             else:
-                row.append(narrow(ratio_of(index, run, group.base, "energy_kwh"), change))
-                row.append(narrow(ratio_of(index, run, group.base, "flow_mean_s"), change))
-            row.append(narrow(mean_of(index, run, "energy_asleep"), share))
-            rows.append([*row, narrow(mean_of(index, run, _MOVES.metric), number)])
+                row.append(spread(ratio_of(index, run, group.base, "energy_kwh"), change))
+                row.append(spread(ratio_of(index, run, group.base, "flow_mean_s"), change))
+            row.append(spread(mean_of(index, run, "energy_asleep"), share))
+            rows.append([*row, spread(mean_of(index, run, _MOVES.metric), decimal)])
     columns = ["", "kWh", "change", "mean flow, change", "node time asleep", _MOVES.heading]
     paper = f"cf. section 5, means over {seeds(index, groups[0].base)}"
     return Table(paper, "Energy of a day", columns, rows)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import NamedTuple
 
+from rebat.core.numbers import share
 from rebat.report.claims import ABOVE, BELOW, Claim, Judgement, Rule, above, below, compared, judge
 from rebat.report.runs_index import Run, difference
 from rebat.results.intervals import BySeed, combined, interval, minus
@@ -59,7 +60,7 @@ def _group(about: str, text: str, paper: str, numbers: Numbers) -> Judgement:
 
 
 def _all(numbers: Numbers) -> str:
-    return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
+    return ", ".join(share.bare(printed) for _, printed in numbers.values())
 
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Iterator[Judgement]:
@@ -275,7 +276,7 @@ def judgements(index: Runs) -> Iterator[Judgement]:
 
 
 def _percent(both: tuple[float, float]) -> str:
-    return f"{100 * both[0]:.1f} to {100 * both[1]:.1f} %"
+    return share.between(*both)
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:

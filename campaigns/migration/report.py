@@ -20,7 +20,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import (
+    Form,
+    about_percent,
+    change,
+    decimal,
+    duration,
+    minutes,
+    number,
+    percent,
+    points,
+    share,
+    spread,
+)
+from rebat.core.units import to_s
 from rebat.figures.canvas import colours, new_figure, svg_of
 from rebat.figures.charts import grouped_bars, stacks
 from rebat.figures.torus import cores_at_instants, owners
@@ -28,18 +41,17 @@ from rebat.models.boxes import TorusBlocks
 from rebat.models.topology import Torus
 from rebat.policies.presets import preset
 from rebat.report.claims import INSIDE, NEAR, place_of
-from rebat.report.parts import Picture, Report, ReportMaker, Table, change, number, points, share
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import Run, change_of, mean_of
+from rebat.report.table import Table
 from rebat.results.intervals import (
     BySeed,
     Interval,
-    Shown,
     any_interval,
     combined,
     exact_number,
     interval,
     minus,
-    narrow,
 )
 from rebat.runs.single import RunResult, simulate
 from rebat.workloads.generate import generator
@@ -68,7 +80,6 @@ from .runs import (
     figure_4,
     foreseen,
     index_of,
-    minutes,
     named,
     ratio_of,
     seeds,
@@ -81,16 +92,21 @@ _T_S = 1800.0
 """Mean run time of the jobs in an example, in seconds."""
 
 
-def effect(mean: Interval | None, shown: Shown, unit: str = "") -> str:
+MINUTES = minutes.in_unit("min", 60)
+POINTS = points._replace(signed=False, decimals=1)
+IN_POINTS = points.in_unit("points", 0.01)
+
+
+def effect(mean: Interval | None, form: Form) -> str:
     """Format a mean difference with its interval. Add a mark if the interval contains 0.
 
-    >>> effect(Interval(0.02, -0.01, 0.05, 9), points, " points").replace("\xa0", " ")
-    '+2.00 [-1.00, +5.00] points (not significant)'
+    >>> effect(Interval(0.02, -0.01, 0.05, 9), IN_POINTS)
+    '+2.0 points [−1.0, +5.0] (not significant)'
     """
     if mean is None:
         return "unknown"
     unsure = mean.contains(0) and mean.width
-    return narrow(mean, shown) + unit + (" (not significant)" if unsure else "")
+    return spread(mean, form) + (" (not significant)" if unsure else "")
 
 
 def answers(index: Runs) -> Iterator[str]:
@@ -109,7 +125,7 @@ def _nearest(index: Runs) -> Iterator[str]:
     distances = {case.label: _distance(index, loads, case) for case in forms}
     if distances:
         best = min(distances, key=lambda name: distances[name])
-        texts = ", ".join(f"{name} {100 * value:.1f}" for name, value in distances.items())
+        texts = ", ".join(f"{name} {POINTS(value)}" for name, value in distances.items())
         yield (
             f"Which variant of compaction is closest to Figure 4? {best[:1].upper()}{best[1:]}. "
             "The list shows the root mean square differences from the published changes of the "
@@ -139,7 +155,7 @@ def _drains(index: Runs) -> Iterator[str]:
         delay = (
             "immediately"
             if longest and not longest.mean
-            else f"after at most {narrow(longest, minutes)} min"
+            else f"after at most {spread(longest, MINUTES)}"
         )
         mean_s, max_s, empty = (
             mean_of(index, waiting, name)
@@ -150,27 +166,28 @@ def _drains(index: Runs) -> Iterator[str]:
             f"How long does it take to empty a node of {waiting.setting.workload}? With migration "
             f"the node is empty {delay}. Writing an image takes no time in these simulations: a "
             "job pays for the entire checkpoint and restart when it continues, up to "
-            f"{LONGEST_S:g} s for a job of {CORES} tasks. Waiting takes {narrow(mean_s, minutes)} "
-            f"min on average and {narrow(max_s, minutes)} min at most, for the "
-            f"{narrow(empty, share)} of nodes that were empty before they returned to service. "
+            f"{LONGEST_S:g} s for a job of {CORES} tasks. Waiting takes {spread(mean_s, MINUTES)} "
+            f"on average and {spread(max_s, MINUTES)} at most, for the "
+            f"{spread(empty, share)} of nodes that were empty before they returned to service. "
             "But while an administrator waits, the jobs on the node continue to run. Compared "
             f"with waiting, migration changes the mean flow by {flow}. If each of the {CORES} "
             "cores ran a separate job with an exponential run time of mean T, waiting would take "
-            f"T * H_{CORES} = {WAITING_FACTOR:.4f} T: {minutes(WAITING_FACTOR * _T_S)} min for "
-            f"jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
+            f"T * H_{CORES} = {number.with_digits(5)(WAITING_FACTOR)} T: "
+            f"{MINUTES(WAITING_FACTOR * _T_S)} for jobs of {_T_S / 60:g} min. With fewer jobs on a "
+            "node, waiting takes less time."
         )
 
 
 def _eternal(index: Runs) -> Iterator[str]:
     for alone, (mixed, *_) in eternal(index):
-        used = effect(change_of(index, mixed, alone, "useful_utilisation"), points, " points")
+        used = effect(change_of(index, mixed, alone, "useful_utilisation"), IN_POINTS)
         turnaround = effect(ratio_of(index, mixed, alone, "turnaround_normal_mean_s"), change)
         yield (
             f"What is the effect of eternal jobs ({mixed.setting.workload})? Useful utilisation "
-            f"changes by {used}, to {narrow(mean_of(index, mixed, 'useful_utilisation'), share)}. "
+            f"changes by {used}, to {spread(mean_of(index, mixed, 'useful_utilisation'), share)}. "
             f"The mean turnaround of normal jobs changes by {turnaround}. There are "
-            f"{narrow(mean_of(index, mixed, 'migrations_a_day'), number)} preemptions a day. They "
-            f"take {narrow(mean_of(index, mixed, 'cost_share'), share)} of the core time. In "
+            f"{spread(mean_of(index, mixed, 'migrations_a_day'), decimal)} preemptions a day. They "
+            f"take {spread(mean_of(index, mixed, 'cost_share'), share)} of the core time. In "
             "these simulations a preempted job leaves its cores immediately and pays for the "
             "checkpoint when it continues. On a real cluster, normal jobs would wait until the "
             "checkpoint is written."
@@ -204,7 +221,7 @@ def _saved(index: Runs, group: ComparedGroup) -> str:
     return (
         f"{group.base.setting.workload}: only sleeping {text('sleeping')}, sleeping and "
         f"compaction {text('compaction and sleeping')} (only sleeping achieves "
-        f"{narrow(interval(part), '{:.0%}'.format)} of this saving){awake}"
+        f"{spread(interval(part), about_percent)} of this saving){awake}"
     )
 
 
@@ -214,10 +231,10 @@ def _defragmentation(index: Runs) -> Iterator[str]:
         used = change_of(index, moving, base, "useful_utilisation")
         yield (
             f"Is defragmentation useful on {base.setting.workload}? The share of time in which the "
-            f"head of the queue is blocked changes by {effect(blocked, points, ' points')}, useful "
-            f"utilisation by {effect(used, points, ' points')}, and the mean flow by "
+            f"head of the queue is blocked changes by {effect(blocked, IN_POINTS)}, useful "
+            f"utilisation by {effect(used, IN_POINTS)}, and the mean flow by "
             f"{effect(ratio_of(index, moving, base, 'flow_mean_s'), change)}. There are "
-            f"{narrow(mean_of(index, moving, 'migrations_a_day'), number)} migrations a day."
+            f"{spread(mean_of(index, moving, 'migrations_a_day'), decimal)} migrations a day."
         )
 
 
@@ -231,8 +248,7 @@ def _proactive(index: Runs) -> Iterator[str]:
                 if name in runs
             }
             against = ", ".join(
-                f"{effect(gain, points, ' points')} compared with {name}"
-                for name, gain in gains.items()
+                f"{effect(gain, IN_POINTS)} compared with {name}" for name, gain in gains.items()
             )
             yield (
                 f"Is {ours.case.label} better than node stealing and replacement on "
@@ -252,7 +268,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
         used = [index.values(*run, "useful_utilisation") for run in (ours, group.base)]
         same = used[0] == used[1]
         return "No job was moved" + (", so the result is that of the baseline." if same else ".")
-    hits = [narrow(mean_of(index, run, "failures_hit"), number) for run in (ours, group.base)]
+    hits = [spread(mean_of(index, run, "failures_hit"), decimal) for run in (ours, group.base)]
     flows = ", ".join(
         f"{words} flow {effect(ratio_of(index, ours, group.base, f'flow_{metric}_s'), change)}"
         for words, metric in (
@@ -296,7 +312,7 @@ def migration_pictures() -> Iterator[Picture]:
     if instant:
         panels = {"just before": instant.before, "just after": instant.after}
         svg = cores_at_instants(panels, CORES, instant.jobs)
-        when = format_duration(to_s(instant.at_us))
+        when = duration(to_s(instant.at_us))
         title = f"a compaction empties a node, {when} after the start of a simulated day"
         yield Picture("cf. Algorithm 1", title, svg)
 
@@ -395,7 +411,7 @@ def _figure_4_picture(index: Runs, loads: Mapping[int, ComparedGroup]) -> Pictur
     return Picture("Figure 4", title, svg_of(figure), intervals=drawn)
 
 
-def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
+def printed_text(values: BySeed, printed: float, shown: Form) -> str:
     """Format a published value. If its size verdict is 'inside' or 'near', add the verdict."""
     ours = interval(values)
     place = place_of(ours, printed) if ours else ""
@@ -421,7 +437,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
         without, with_ = runs.MIXED[load]
         before = index.values(*base, "node_states_mixed")
         cells = [
-            narrow(interval(before), share),
+            spread(interval(before), share),
             printed_text(before, without, share),
             "",
             "",
@@ -430,9 +446,9 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
         for name, run in named(forms).items():
             after = index.values(*run, "node_states_mixed")
             fall = minus(after, before)
-            cells = [narrow(interval(after), share), printed_text(after, with_, share)]
+            cells = [spread(interval(after), share), printed_text(after, with_, share)]
             cells += [
-                narrow(interval(fall), points),
+                spread(interval(fall), points),
                 printed_text(fall, with_ - without, points),
             ]
             rows.append([f"{load} %, {name}", *cells])
@@ -447,7 +463,7 @@ class _Row(NamedTuple):
     label: str
     values: Mapping[str, BySeed]
     printed: Mapping[str, float]
-    shown: Shown = share
+    shown: Form = share
 
 
 def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
@@ -458,7 +474,7 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
         for state in runs.STATES:
             values = row.values[state]
             printed = row.printed.get(state)
-            line.append(narrow(interval(values), row.shown))
+            line.append(spread(interval(values), row.shown))
             line.append("" if printed is None else printed_text(values, printed, row.shown))
         lines.append(line)
     return Table(paper, title, ["", *columns], lines)
@@ -490,19 +506,19 @@ def _table_2(index: Runs, load: int, pair: ComparedGroup) -> Table:
 
 def _overheads(index: Runs) -> Table:
     shown = (
-        ("migrations a day", "migrations_a_day", number),
-        ("core-seconds per migration", "cost_of_one", number),
-        ("core-hours a day", "core_h_a_day", number),
-        ("share of core time", "cost_share", "{:.2%}".format),
+        ("migrations a day", "migrations_a_day", decimal),
+        ("core-seconds per migration", "cost_of_one", decimal),
+        ("core-hours a day", "core_h_a_day", decimal),
+        ("share of core time", "cost_share", percent),
     )
     groups = compactions(index)
     rows = []
     for group in groups:
         workload = group.base.setting.workload
         for name, run in named(group.others).items():
-            cells = [narrow(mean_of(index, run, metric), how) for _, metric, how in shown]
+            cells = [spread(mean_of(index, run, metric), how) for _, metric, how in shown]
             memory = runs.MEMORY_MB.get(workload, runs.USUAL_MB)
-            rows.append([f"{workload}, {name}", str(memory), *cells])
+            rows.append([f"{workload}, {name}", number(memory), *cells])
     columns = ["", "MB per task", *(heading for heading, *_ in shown)]
     paper = f"with the costs of Table 1, means over {seeds(index, groups[0].base)}"
     return Table(paper, "Cost of checkpoints and restarts", columns, rows)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.core.units import format_duration
+from rebat.core.numbers import duration
 from rebat.report.claims import share_of
 from rebat.report.runs_index import Read, Run, RunIndex, change_of, parsed, simulations
 from rebat.results.intervals import BySeed, Interval, combined
@@ -129,7 +129,7 @@ def _axis(name: str, value: str) -> str:
     if name == "targets":
         return f"{value} target{'s' * (value != 'single')}"
     if name in ("period", "ahead"):
-        span = format_duration(float(value))
+        span = duration(float(value))
         return f"every {span}" if name == "period" else f"{span} ahead"
     return f"{name}={value}" if value else name
 
@@ -193,11 +193,6 @@ def ratio_of(
 ) -> Interval | None:
     """Return the mean relative difference of two runs, paired by seed."""
     return change_of(index, ours, base, metric, share=True)
-
-
-def minutes(value: float) -> str:
-    """Format seconds as minutes."""
-    return f"{value / 60:.1f}"
 
 
 def seeds(index: Runs, run: Run[MigrationCase]) -> str:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from rebat.core.units import exact
+from rebat.core.numbers import exact
 from rebat.report.claims import (
     ABOVE,
     BELOW,

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.report.parts import Picture, Report, ReportMaker, Table, bracketed, means_note
+from rebat.core.numbers import ratio, spread
+from rebat.report.parts import Picture, Report, ReportMaker, means_note
 from rebat.report.runs_index import RunIndex, Setting, simulations
+from rebat.report.table import Table, bracketed
 from rebat.report.usual import DRAWN, MARK, n_of, ratio_picture
-from rebat.results.intervals import BySeed, Interval, interval, marked, minus, ratios
+from rebat.results.intervals import BySeed, Interval, interval, minus, ratios
 
 from .runs import PROGRAM
 
@@ -125,10 +127,12 @@ def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]
         row = [parsed(name).difference if name != first else "no difference"]
         for metric in DRAWN:
             ours = gain(runs, setting, name, metric.metric)
-            row.append(marked(interval(ours)))
+            row.append(spread(interval(ours), ratio, 1.0))
             if len(names) > 1:
                 effect = interval(minus(ours, gain(runs, setting, first, metric.metric)))
-                row.append("" if name == first else marked(effect, 0.0, "{:+.3f}".format))
+                row.append(
+                    "" if name == first else spread(effect, ratio._replace(signed=True), 0.0)
+                )
         rows.append(row)
     columns = [end]
     for metric in DRAWN:

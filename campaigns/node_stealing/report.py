@@ -12,23 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.core.units import exact, format_duration
+from rebat.core.numbers import decimal, duration, exact, percent, spread
 from rebat.figures import charts
 from rebat.figures.charts import PrintedPanel, printed_svg
 from rebat.figures.steal_hour import steal_hour
-from rebat.report.parts import (
-    Picture,
-    Report,
-    ReportMaker,
-    Table,
-    bracketed,
-    means_note,
-    number,
-    percent,
-)
+from rebat.report.parts import Picture, Report, ReportMaker, means_note
 from rebat.report.runs_index import RunIndex, Setting
+from rebat.report.table import Table, bracketed
 from rebat.results.catalogue import NODE_TIME
-from rebat.results.intervals import BySeed, Interval, any_interval, interval, spread
+from rebat.results.intervals import BySeed, Interval, any_interval, interval
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.runs.labels import scenario_of
 from rebat.runs.simulating import simulate_run
@@ -183,7 +175,7 @@ def _compared(
 def _utilisation(runs: RunIndex[str], setting: Setting) -> Table:
     def useful(policy: str) -> str:
         estimate = runs.interval(setting, policy, "useful_utilisation")
-        return spread(estimate, "{:.2%}".format)
+        return spread(estimate, percent)
 
     def of_all(policy: str) -> str:
         """Return the useful node time divided by all node time, including downtime."""
@@ -204,7 +196,7 @@ def _utilisation(runs: RunIndex[str], setting: Setting) -> Table:
 def _idle(runs: RunIndex[str], setting: Setting) -> Table:
     def idle(policy: str) -> str:
         estimate = runs.interval(setting, policy, "platform_idle_share")
-        return spread(estimate, "{:.2%}".format)
+        return spread(estimate, percent)
 
     def as_printed(policy: str) -> str:
         idle_share = runs.mean(setting, policy, "platform_idle_share")
@@ -228,10 +220,13 @@ def _steals(runs: RunIndex[str], setting: Setting) -> Table:
         hits = runs.mean(setting, policy, "failures_hit")
         if steals is None or hits is None:
             return ""
-        return f"{spread(steals, '{:.1f}'.format)} + {hits - steals.mean:.1f}"
+        return f"{spread(steals, decimal)} + {decimal(hits - steals.mean)}"
 
     printed = published.printed(published.STEALS, setting)
-    texts = {policy: f"{steals:.1f} + {empty:.1f}" for policy, (steals, empty) in printed.items()}
+    texts = {
+        policy: f"{decimal(steals)} + {decimal(empty)}"
+        for policy, (steals, empty) in printed.items()
+    }
     columns, rows = _compared(runs, setting, texts, {"": counts})
     title = f"{setting.workload}: reactions to failures that hit a job ({setting.scenario.label})"
     note = (
@@ -251,7 +246,7 @@ def _sweep(runs: RunIndex[str], family: Family) -> Table:
             if flow is None:
                 continue
             estimate = runs.interval(setting, policy, "useful_utilisation")
-            useful = spread(estimate, "{:.2%}".format)
+            useful = spread(estimate, percent)
             if runs.comparable((setting, policy), (main, policy)) is False:
                 useful = f"{useful} {NOT_COMPARABLE}"
                 apart = f"; {WHY_NOT} (compared with {main.scenario.label})"
@@ -262,8 +257,8 @@ def _sweep(runs: RunIndex[str], family: Family) -> Table:
                     policy,
                     useful,
                     percent(runs.mean(setting, policy, "platform_idle_share")),
-                    number(runs.mean(setting, policy, "steals")),
-                    format_duration(flow),
+                    decimal(runs.mean(setting, policy, "steals")),
+                    duration(flow),
                 ]
             )
     columns = [

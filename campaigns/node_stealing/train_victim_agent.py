@@ -29,13 +29,14 @@ from typing import Any
 import numpy as np
 
 from rebat.core.jobs import Workload
+from rebat.core.numbers import change, ratio, spread, whole
 from rebat.core.options import SessionOptions
 from rebat.env.agents import RULES, LinearAgent
 from rebat.env.decisions import Agent, AgentPolicy
 from rebat.env.environment import BatchScheduling
 from rebat.env.observation import VICTIM
 from rebat.policies.presets import scheduler
-from rebat.results.intervals import Interval, interval, marked
+from rebat.results.intervals import Interval, interval
 from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import prepared, staged
 from rebat.workloads.generate import mira_like
@@ -57,7 +58,6 @@ POLICIES = {
     "V2 latest-release": "baseline:react=stealing,victim=latest-release",
     "least-lost-work": "baseline:react=stealing,victim=least-lost-work",
 }
-PERCENT = "{:+.1%}".format
 MEASURES = ("mean flow", "maximum flow", "weighted mean flow", "lost work")
 
 
@@ -154,13 +154,14 @@ def evaluate(folder: Path, n_months: int) -> None:
         values = {title: measured(month, seed, scheduler(spec)) for title, spec in POLICIES.items()}
         values["agent"] = measured(month, seed, Named(agent))
         runs.append({"month": name, "seed": seed, "values": values})
-        flows = [f"{title} {row['mean flow']:.3f} h" for title, row in values.items()]
+        flows = [f"{title} {ratio(row['mean flow'])} h" for title, row in values.items()]
         print(f"{name}-{seed}: {', '.join(flows)}", flush=True)
         record = {"options": OPTIONS, "changes": changes(runs), "runs": runs}
         (folder / "evaluation.json").write_text(json.dumps(record, indent=1) + "\n")
     for base, row in changes(runs).items():
         for measure, (mean, low, high) in row.items():
-            print(f"agent relative to {base}, {measure}: {mean:+.2%} [{low:+.2%}, {high:+.2%}]")
+            shown = "" if mean is None else spread(Interval(mean, low, high), change)
+            print(f"agent relative to {base}, {measure}: {shown}")
 
 
 def changes(runs: list[dict[str, Any]]) -> dict[str, dict[str, list[float | None]]]:
@@ -186,11 +187,11 @@ def table(folder: Path) -> str:
     ]
     for base in POLICIES:
         changes = [record["changes"][base][name] for name in MEASURES]
-        cells = [marked(Interval(mean, low, high, n), 0.0, PERCENT) for mean, low, high in changes]
+        cells = [spread(Interval(mean, low, high, n), change, 0.0) for mean, low, high in changes]
         steals = fmean(run["values"][base]["steals"] for run in runs)
-        lines.append(f"| {base} | {' | '.join(cells)} | {steals:.0f} |")
+        lines.append(f"| {base} | {' | '.join(cells)} | {whole(steals)} |")
     steals = fmean(run["values"]["agent"]["steals"] for run in runs)
-    lines.append(f"| (the agent) |{' |' * len(MEASURES)} {steals:.0f} |")
+    lines.append(f"| (the agent) |{' |' * len(MEASURES)} {whole(steals)} |")
     return "\n".join(lines) + "\n"
 
 

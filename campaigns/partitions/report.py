@@ -13,21 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import decimal, duration, hours, node_hours, percent, points, signed
+from rebat.core.units import to_s
 from rebat.figures.torus import owners, torus_instant
 from rebat.models.boxes import TorusBlocks
 from rebat.policies.presets import Preset
 from rebat.report.claims import ABOVE, BELOW, Claim, Judgement, Rule, judge
-from rebat.report.parts import (
-    Picture,
-    Report,
-    ReportMaker,
-    Table,
-    number,
-    percent,
-    points,
-    signed,
-)
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import (
     Column,
     Run,
@@ -41,6 +33,7 @@ from rebat.report.runs_index import (
     parsed,
     simulations,
 )
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval, interval
 from rebat.results.measures.platform import free_steps
@@ -72,10 +65,10 @@ COLUMNS = (
     column("useful_utilisation"),
     column("flow_weighted_mean_s"),
     column("failures_hit"),
-    Column("wasted by failures, node h", _WASTED, lambda value: f"{value / 3600:.0f}"),
+    Column("wasted by failures, node h", _WASTED, node_hours.bare),
     Column("head of the queue blocked, share of time", _BLOCKED, percent),
-    Column("free nodes while blocked", "fragmentation_blocked_free_nodes", number),
-    Column("box waste, node h", "fragmentation_box_waste", lambda value: f"{value / 3600:.0f}"),
+    Column("free nodes while blocked", "fragmentation_blocked_free_nodes", decimal),
+    Column("box waste, node h", "fragmentation_box_waste", node_hours.bare),
 )
 DIFFERENCES = (
     Column("useful utilisation, points", "useful_utilisation", percent, points),
@@ -83,10 +76,15 @@ DIFFERENCES = (
         "weighted mean flow, h",
         "flow_weighted_mean_s",
         percent,
-        lambda value: f"{value / 3600:+z.2f}",
+        hours._replace(decimals=2, signed=True),
     ),
-    Column(metric("failures_hit").title, "failures_hit", number, signed),
-    Column("wasted by failures, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),
+    Column(metric("failures_hit").title, "failures_hit", decimal, signed),
+    Column(
+        "wasted by failures, node h",
+        _WASTED,
+        node_hours.bare,
+        node_hours.bare._replace(signed=True),
+    ),
     Column("head of the queue blocked, points", _BLOCKED, percent, points),
 )
 
@@ -270,10 +268,10 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
         division.torus.sizes,
         owner,
         _hazard(unit, result, division, at_us),
-        f"probability of a failure within {format_duration(AHEAD_S)}",
+        f"probability of a failure within {duration(AHEAD_S)}",
     )
     about = f"{unit.spec.policy}, {scenario_of(unit.spec).label}, seed {unit.labels['seed']}"
-    title = f"{unit.spec.workload} on {division.torus} after {format_duration(to_s(at_us))}"
+    title = f"{unit.spec.workload} on {division.torus} after {duration(to_s(at_us))}"
     yield Picture("", f"{title} ({about})", svg)
 
 

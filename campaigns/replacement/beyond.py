@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import nan, sqrt
 from typing import NamedTuple
 
+from rebat.core.numbers import change, decimal, hours, percent, points, share, spread
 from rebat.report.claims import ABOVE, Claim, Judgement, above, judge
-from rebat.report.parts import Table, change, hours, number, percent, points, share
 from rebat.report.runs_index import (
     Column,
     Run,
@@ -22,7 +22,8 @@ from rebat.report.runs_index import (
     headings,
     means,
 )
-from rebat.results.intervals import BySeed, Interval, interval, minus, relative, spread
+from rebat.report.table import Table
+from rebat.results.intervals import BySeed, Interval, interval, minus, relative
 
 from . import runs
 from .runs import ReplacementCase, Runs, middle, rise
@@ -109,7 +110,7 @@ def spare_tables(runs: Runs) -> Iterator[Table]:
     for size, run in sorted(spares.pools.items()):
         rows.append(_row(spares, f"pool of {size}" if size else "idle processors", f"{size}", run))
     for size, run in sorted(spares.own.items()):
-        reserved = middle(spares.reserved(run), "{:.1f}".format)
+        reserved = middle(spares.reserved(run), decimal)
         rows.append(_row(spares, f"{size} of each job", reserved, run))
     columns = [
         "spare processors",
@@ -171,8 +172,8 @@ STEALING_COLUMNS = (
     column("flow_mean_s"),
     column("flow_max_s"),
     column("failures_hit"),
-    Column("replaced by idle nodes", "resizes_by_idle", number),
-    Column("waited", "resizes_requeued", number),
+    Column("replaced by idle nodes", "resizes_by_idle", decimal),
+    Column("waited", "resizes_requeued", decimal),
     column("steals"),
     column("rejected"),
 )
@@ -412,9 +413,12 @@ def _distance(workload: str, row: Row) -> float | None:
     return sqrt(sum(squares) / len(squares))
 
 
+POINTS = share.in_unit("points", 0.01)
+
+
 def _distance_text(workload: str, row: Row) -> str:
     distance = _distance(workload, row)
-    return "" if distance is None else f"{100 * distance:.1f}"
+    return share.bare(distance)
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
@@ -427,9 +431,9 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
     if distances:
         best = min(distances, key=lambda label: distances[label])
         text = f"The row {best!r} is closest to the published increases of the makespan (root mean "
-        text += f"square difference {100 * distances[best]:.1f} points"
+        text += f"square difference {POINTS(distances[best])}"
         if first in distances:
-            text += f"; {first!r}: {100 * distances[first]:.1f} points"
+            text += f"; {first!r}: {POINTS(distances[first])}"
         sentences.append(f"{text}).")
     parts = []
     for varied in reference:
@@ -440,7 +444,9 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         }
         if moved:
             most = max(moved, key=lambda label: abs(moved[label]))
-            parts.append(f"{_heading(varied)}: {100 * moved[most]:+z.1f} points ({most})")
+            parts.append(
+                f"{_heading(varied)}: {POINTS._replace(signed=True)(moved[most])} ({most})"
+            )
     if parts:
         sentences.append(f"Largest change of each column, and its row: {'; '.join(parts)}.")
     return " ".join(sentences)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from rebat.core.numbers import about_percent, share
 from rebat.report.claims import (
     ABOVE,
     BELOW,
@@ -106,9 +107,10 @@ _CLOSE = below(CLOSE)
 
 def _printed_rises(workload: str, part: str) -> list[Claim]:
     return [
-        _claim(f"{WORDS[name]}: failures lengthen the makespan by {share:.0%} {words}", _RISE,
+        _claim(f"{WORDS[name]}: failures lengthen the makespan by {about_percent(share)} "
+               f"{words}", _RISE,
                lambda on, name=name, replaces=replaces: on.rise(name, replaces),  # type: ignore[misc]
-               ABOVE, f"{share:.0%} ({part})", share)
+               ABOVE, f"{about_percent(share)} ({part})", share)
         for table, replaces, words in (
             (RISES, False, "without replacement"), (RISES_REPLACED, True, "with replacement"),
         )
@@ -209,7 +211,7 @@ ON_MIXED = (
     _claim(f"DBES: if moldable jobs may not start over, {REQUEUED} of {AFFECTED} jobs that "
            "failures affect are requeued", _OF_HITS,
            lambda on: on.without_step_4("share_requeued"), None,
-           f"{REQUEUED / AFFECTED:.1%} ({_V_A})", REQUEUED / AFFECTED),
+           f"{share(REQUEUED / AFFECTED)} ({_V_A})", REQUEUED / AFFECTED),
 )  # fmt: skip
 
 
@@ -248,18 +250,19 @@ ON_MOLDABLE_RIGID = (
     _failures_cost("sa", _FIGURE_8),
     *_replacement_helps("sa", _FIGURE_8),
     *(
-        _claim(f"SA: {share:.0%} of replacements come from {_FROM[source]}", _OF_HITS,
+        _claim(f"SA: {about_percent(share)} of replacements come from {_FROM[source]}", _OF_HITS,
                lambda on, source=source: on.share("sa", source),  # type: ignore[misc]
-               None, f"{share:.0%} ({_V_C}, Figure 9)", share)
+               None, f"{about_percent(share)} ({_V_C}, Figure 9)", share)
         for source, share in SOURCES[MOLDABLE_RIGID].items()
     ),
     _claim("SA: moldable jobs that start over and waiting provide almost equal shares of the "
            "replacements", "median difference of the shares",
            lambda on: minus(on.share("sa", "by_restart"), on.share("sa", "requeued")),
            Rule(f"between {-EQUAL_SHARES} and {EQUAL_SHARES}", -EQUAL_SHARES, EQUAL_SHARES), _V_C),
-    _claim(f"SA: the utilisation is {_USED:.0%}", "median useful utilisation, with replacement",
+    _claim(f"SA: the utilisation is {about_percent(_USED)}",
+           "median useful utilisation, with replacement",
            lambda on: on.values("sa", "useful_utilisation", True), None,
-           f"{_USED:.0%} ({_V_C})", _USED),
+           f"{about_percent(_USED)} ({_V_C})", _USED),
 )  # fmt: skip
 
 CLAIMS = {

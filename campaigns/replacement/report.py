@@ -17,6 +17,7 @@ from typing import Any
 
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import change, decimal, hours, share
 from rebat.core.traits import Malleable, fields_of
 from rebat.core.units import to_us
 from rebat.figures.canvas import colours, new_figure, svg_of
@@ -25,8 +26,9 @@ from rebat.figures.runs import gantt_svg
 from rebat.models.checkpoint import add_perfect
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
-from rebat.report.parts import Picture, Report, ReportMaker, Table, change, hours, number, share
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import Column, Setting, headings
+from rebat.report.table import Table
 from rebat.results.intervals import BySeed, Interval, any_interval, interval
 from rebat.runs.single import RunResult, simulate
 
@@ -51,8 +53,8 @@ COLUMNS = (
     Column("down", "down_share", share),
     Column("lost to moves and failures", "lost_share", share),
     Column("mean wait (h)", "resizes_mean_wait_s", hours),
-    Column("hits", "hits", number),
-    Column("requeued", "resizes_requeued", number),
+    Column("hits", "hits", decimal),
+    Column("requeued", "resizes_requeued", decimal),
 )
 
 NO_FAILURES = "no failures"
@@ -105,7 +107,7 @@ def printed_rise(workload: str, case: ReplacementCase) -> str:
     """
     table = (RISES_REPLACED if case.replaces else RISES).get(workload, {})
     plain = not (case.other_axes or case.how)
-    return f"{table[case.name]:+.0%}" if plain and case.name in table else ""
+    return change.with_decimals(0)(table[case.name]) if plain and case.name in table else ""
 
 
 def _sources(runs: Runs, setting: Setting) -> Table:

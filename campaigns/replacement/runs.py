@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from rebat.core.numbers import Form, spread
 from rebat.report.claims import share_of
 from rebat.report.runs_index import Read, RunIndex, Setting, parsed, simulations
-from rebat.results.intervals import BySeed, Shown, combined, interval, relative, spread
+from rebat.results.intervals import BySeed, combined, interval, relative
 
 MIXED, MALLEABLE_RIGID, MOLDABLE_RIGID = "mixed", "malleable-rigid", "moldable-rigid"
 """The workloads of Table III, as campaigns name them."""
@@ -153,6 +154,6 @@ def rise(runs: Runs, setting: Setting, case: ReplacementCase) -> BySeed:
     return relative(runs.values(setting, case, "makespan_s"), free(runs, setting, case))
 
 
-def middle(values: BySeed, shown: Shown) -> str:
+def middle(values: BySeed, form: Form) -> str:
     """Format the median of values with its interval."""
-    return spread(interval(values, of_median=True), shown)
+    return spread(interval(values, of_median=True), form)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rebat.core.numbers import decimal, number
 from rebat.models.resilient import HEURISTICS
 from rebat.report.claims import (
     ABOVE,
@@ -461,10 +462,10 @@ def _fewer_failures(on: InDays) -> str:
     if printed is None or ours > printed / 2:
         return ""
     return (
-        f"At this q-bar {ours:.1f} attempts fail per day of the trace, but {printed:.1f} per day "
-        "in the paper. At q-bar = 0.2 more attempts fail on the days of the trace (January and "
-        "February 2020) than on the paper's days. The value is then 0.0211 "
-        "(campaigns/silent_errors/more-failures.toml)."
+        f"At this q-bar {decimal(ours)} attempts fail per day of the trace, but "
+        f"{decimal(printed)} per day in the paper. At q-bar = 0.2 more attempts fail on the "
+        "days of the trace (January and February 2020) than on the paper's days. The value is then "
+        "0.0211 (campaigns/silent_errors/more-failures.toml)."
     )
 
 
@@ -528,7 +529,7 @@ def _la_alone(on: InDays) -> str:
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
-    return f"This value is for LA. For LPT the largest value is {lpt:.4g}, and the claim holds."
+    return f"This value is for LA. For LPT the largest value is {number(lpt)}, and the claim holds."
 
 
 COMPARISON = (
@@ -561,7 +562,7 @@ def _few_jobs(on: InDays) -> str:
     return "" if deviation > LOW_DEVIATION else (
         f"The cause is days with few jobs. All days of the paper have {LEAST_JOBS} or more jobs. "
         f"On the {n_days} days of the trace with {LEAST_JOBS} or more jobs the deviation is "
-        f"{deviation:.4g}, and the claim holds."
+        f"{number(deviation)}, and the claim holds."
     )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from rebat.cli.options import AnyPath, File, Json, NewFile, WorkloadFile, print_
 from rebat.console.progress import compiling_notice
 from rebat.core.declared import Count, Machine, Seed, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted, csv_line
+from rebat.core.formatting import csv_line
+from rebat.core.numbers import counted, number, ratio
 
 if TYPE_CHECKING:
     import numpy as np
@@ -267,9 +268,9 @@ def _row(cells: tuple[Any, ...]) -> str:
 def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
     lines = [
         "No schedule ends before L(f), the larger of (5) and (6). Proved for the makespan:",
-        f"  R-LIST-0, any rule: at most (2 - 1/P) L(f) = {greedy:.6g} L(f), for any f "
+        f"  R-LIST-0, any rule: at most (2 - 1/P) L(f) = {number.with_digits(6)(greedy)} L(f), for any f "
         "(proposition 2, section 4.2.2)",
-        f"  R-LIST-m with m > 0, rule LJF: at most (3 - 4/(P+1)) L(f) = {reserving:.6g} L(f), "
+        f"  R-LIST-m with m > 0, rule LJF: at most (3 - 4/(P+1)) L(f) = {number.with_digits(6)(reserving)} L(f), "
         "for any f (proposition 1, section 4.2.1)",
         "  R-SHELF-NB, rule LPT: at most 3 times the optimum without errors (NFDH, section 4.3)",
         "  R-SHELF with errors: no constant ratio; Omega(ln P) times the optimum for some f "
@@ -376,7 +377,7 @@ def _verdict(ratios: _Ratios) -> str:
     means = {pair: total / count for pair, (total, count) in ratios.items()}
     heuristic, rule = best = min(means, key=means.__getitem__)
     return (
-        f"lowest mean makespan: {heuristic} with {rule}, {means[best]:.3f} times the lower bound "
+        f"lowest mean makespan: {heuristic} with {rule}, {ratio(means[best])} times the lower bound "
         f"({ratios[best][1]} scenarios)"
     )
 

@@ -18,9 +18,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from rebat.core.numbers import change, decimal, ratio
 from rebat.figures.canvas import COLOURS, new_figure, svg_of
 from rebat.models.resilient import HEURISTICS
-from rebat.report.parts import Key, Picture, Report, Table
+from rebat.report.parts import Key, Picture, Report
+from rebat.report.table import Table
 
 from .claims import judge_days, judge_synthetic
 from .sets import (
@@ -95,14 +97,6 @@ def report(
 _UNIT = "Unit: makespan / lower bound"
 
 
-def _text(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:+z.1%}"
-
-
 def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
     """Yield Figure 4 as tables."""
     qs, procs = over_q(sets, source), over_procs(sets, source)
@@ -147,14 +141,14 @@ def _against(sweep: Sweep) -> list[list[str]]:
     table = []
     for q, base in sweep.best("R-LIST-0").items():
         above = [line[q] / base - 1 if q in line else None for line in lines[2:]]
-        means = [_text(line.get(q)) for line in lines]
+        means = [ratio(line.get(q)) for line in lines]
         printed = "+26 %" if q == 0.5 else ""  # section 5.2
-        table.append([f"{q:g}", _text(base), *means, *map(_percent, above), printed])
+        table.append([f"{q:g}", ratio(base), *means, *(change(value) for value in above), printed])
     return table
 
 
 def _by_x(sweep: Sweep, lines: Sequence[Line]) -> list[list[str]]:
-    return [[f"{x:g}", *(_text(line.get(x)) for line in lines)] for x in sweep.xs]
+    return [[f"{x:g}", *(ratio(line.get(x)) for line in lines)] for x in sweep.xs]
 
 
 def table_1(sets: JobSets, source: str) -> Table:
@@ -178,10 +172,10 @@ def table_1(sets: JobSets, source: str) -> Table:
                 stale = sets.mean(source, cell._replace(reservations=STALE), "mean")
             failures = statistics.fmean(sets.of(cell, "failures").values())
             paper = PRINTED_FAILURES.get(q)
-            row = [f"{q:g}", heuristic, f"{failures:.1f}", "" if paper is None else f"{paper:.1f}"]
+            row = [f"{q:g}", heuristic, decimal(failures), decimal(paper)]
             for mine, theirs in zip(ours, printed, strict=True):
-                row += [_text(mine), _text(theirs)]
-            table.append([*row, _text(stale)])
+                row += [ratio(mine), ratio(theirs)]
+            table.append([*row, ratio(stale)])
     columns = ["q-bar", "heuristic", "failed attempts", "paper", "average", "paper", "deviation"]
     columns += ["paper", "maximum", "paper", "average, stale"]
     title = f"{source}: LPT, P = {n_procs:,}; paper: June 2019"
@@ -443,7 +437,7 @@ def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
     for heuristic in HEURISTICS:
         painters = [
             _days(
-                f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts per day",
+                f"q-bar = {q:g}, {decimal(_failures(sets, cell))} failed attempts per day",
                 by_rule,
                 PRINTED.get((q, heuristic)),
             )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from rebat.core.numbers import whole
 from rebat.models.resilient import HEURISTICS
 from rebat.report.claims import Claim
 from rebat.report.runs_index import Index, Row
@@ -125,7 +126,7 @@ def span(counts: Iterable[float]) -> str:
     ('30', '9 to 1,000')
     """
     results = sorted(set(counts))
-    return " to ".join(f"{count:,.0f}" for count in dict.fromkeys((results[0], results[-1])))
+    return whole.between(results[0], results[-1])
 
 
 class JobSets(Index[str, Cell]):

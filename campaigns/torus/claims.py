@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from rebat.core.numbers import share
 from rebat.report.claims import ABOVE, Claim, Judgement, Rule, above, below, extreme, judge
 from rebat.results.intervals import BySeed, Interval, interval, minus
 
@@ -81,11 +82,11 @@ def _printed(
 ) -> list[Claim]:
     return [
         Claim(
-            f"with FAPS jobs of {hours:g} h complete {share:.1%} sooner than with {WORDS[over]}",
-            "mean gain", ABOVE, f"{share:.1%} (section 3)",
-            _of_faps(max, [trace], SIZE, (hours,), which, (over,)), published=share,
+            f"with FAPS jobs of {hours:g} h complete {share(gain)} sooner than with {WORDS[over]}",
+            "mean gain", ABOVE, f"{share(gain)} (section 3)",
+            _of_faps(max, [trace], SIZE, (hours,), which, (over,)), published=gain,
         )
-        for share in shares
+        for gain in shares
     ]  # fmt: skip
 
 

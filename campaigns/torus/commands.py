@@ -15,12 +15,13 @@ from msgspec import Meta
 
 from rebat.cli.command import command
 from rebat.cli.options import File, Folder, ForceFolder, Json, print_json
-from rebat.console.output import Sheet, print_line, print_result
+from rebat.console.output import print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
 from rebat.core.declared import Count, Seconds, Seed
 from rebat.core.errors import InputError, error_at
-from rebat.core.units import format_duration
+from rebat.core.numbers import decimal, duration, hours, node_hours, number, share
 from rebat.models.failures.law import Law
+from rebat.report.table import Table
 from rebat.results.comparison import change_text, runs_text
 from rebat.results.intervals import interval, ratio_of_means
 
@@ -138,12 +139,12 @@ def _boxes_lines(
     yield f"{listed.size} nodes: boxes of {listed.box_nodes}, {listed.waste} unused"
     yield f"{len(listed.boxes)} boxes, with {len(listed.shapes)} different dimensions:"
     for shape, count in listed.shapes:
-        yield f"  {_extents_text(shape):<20} {count:>8}"
+        yield f"  {_extents_text(shape):<20} {count:>8,}"
     if best is not None and duration_s is not None:
-        yield f"free box with the lowest failure probability within {format_duration(duration_s)}:"
+        yield f"free box with the lowest failure probability within {duration(duration_s)}:"
         yield f"  dimensions           {_extents_text(best.shape)}"
         yield f"  origin               {','.join(map(str, best.origin))}"
-        yield f"  failure probability  {best.failure_probability:.6g}"
+        yield f"  failure probability  {number.with_digits(6)(best.failure_probability)}"
         yield f"  nodes                {best.nodes}"
 
 
@@ -283,7 +284,7 @@ def _run_batches(todo: Sequence[Batch]) -> Results:
     with _batch_progress(len(todo)) as reporter:
         for number, batch in enumerate(todo):
             policy = f"{batch.policy} {batch.which}".strip()
-            label = f"{policy}, {format_duration(batch.duration_s)}, seed {batch.seed}"
+            label = f"{policy}, {duration(batch.duration_s)}, seed {batch.seed}"
             results[batch] = run_batch(batch, reporter(number, label, batch.n_jobs))
     return results
 
@@ -312,7 +313,7 @@ def _batch_progress(total: int) -> Iterator[Reporter]:
             def on_progress(ended: int, at_s: float) -> None:
                 if bar.disable:
                     if pace.due():
-                        time_text = format_duration(at_s)
+                        time_text = duration(at_s)
                         print_line(
                             f"rebat: {done} of {total} batches; {label}: {ended} of {jobs} jobs "
                             f"completed, simulated {time_text}"
@@ -407,15 +408,15 @@ def verdict(cases: Sequence[BatchCase], results: Results) -> list[str]:
     for base in (case for case in cases if case[:2] == cases[0][:2]):
         expected = _by_seed(results, base)
         if len(cases) == len({case.duration_s for case in cases}):
-            mean = f"{fmean(expected.values()) / 3600:.1f} h"
-            jobs = f"jobs of {format_duration(base.duration_s)}, {len(expected)} seeds"
+            mean = duration(fmean(expected.values()))
+            jobs = f"jobs of {duration(base.duration_s)}, {len(expected)} seeds"
             lines.append(f"{_label(base)}: mean completion time {mean} ({jobs})")
         for case in (c for c in cases if c.duration_s == base.duration_s and c != base):
             ratio = ratio_of_means(_by_seed(results, case), expected)
             if ratio is not None:
                 lines.append(
                     f"{_label(case)} against {_label(base)}: completion time {change_text(ratio)} "
-                    f"(jobs of {format_duration(case.duration_s)}, {runs_text(ratio.n)})"
+                    f"(jobs of {duration(case.duration_s)}, {runs_text(ratio.n)})"
                 )
     return lines
 
@@ -470,17 +471,17 @@ def means_text(rows: Sequence[BatchMeans]) -> str:
         "saved vs linear",
         "saved vs rps",
     ]
-    return Sheet("", "means over the seeds", titles, [*map(_means_cells, rows)], words=3).text()
+    return Table("", "", titles, [*map(_means_cells, rows)], "means over the seeds", words=3).text()
 
 
 def _means_cells(row: BatchMeans) -> list[str]:
-    gains = ("-" if v is None else f"{v:.1%}" for v in (row.less_than_linear, row.less_than_rps))
+    gains = (share(v) or "-" for v in (row.less_than_linear, row.less_than_rps))
     numbers = (
-        f"{row.completion_s / 3600:.1f}",
-        f"{row.aborts:.1f}",
-        f"{row.lost_node_s / 3600:,.0f}",
+        hours(row.completion_s),
+        decimal(row.aborts),
+        node_hours.bare(row.lost_node_s),
     )
-    return [format_duration(row.duration_s), row.policy, row.list or "-", *numbers, *gains]
+    return [duration(row.duration_s), row.policy, row.list or "-", *numbers, *gains]
 
 
 def _label(case: BatchCase) -> str:

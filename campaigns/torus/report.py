@@ -16,11 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rebat.core.numbers import Form, number, share, spread
 from rebat.figures.canvas import colours, new_figure, svg_of
 from rebat.figures.charts import grouped_bars
 from rebat.report.claims import INSIDE, NEAR, OUTSIDE, place_of
-from rebat.report.parts import Picture, Report, Table, bracketed
-from rebat.results.intervals import Interval, any_interval, interval, spread
+from rebat.report.parts import Picture, Report
+from rebat.report.table import Table, bracketed
+from rebat.results.intervals import Interval, any_interval, interval
 
 from .batches import (
     ALONE,
@@ -63,9 +65,9 @@ def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
             cells = []
             for (trace, hours, over), shares in GAINS.items():
                 gain = interval(runs.faps_gains(trace, SIZE, hours, which, over))
-                for share in shares:
-                    place = place_of(gain, share) if gain else ""
-                    cells.append((spread(gain, "{:.1%}".format), place))
+                for printed in shares:
+                    place = place_of(gain, printed) if gain else ""
+                    cells.append((spread(gain, share), place))
             if any(place for _, place in cells):
                 yield label.convention, which, cells
 
@@ -83,9 +85,9 @@ def _counts(batches: Batches) -> Table:
 
 def _gain_rows(batches: Batches) -> Table:
     heads = [
-        f"scale {scale:g} h, shape {shape:g}, {hours:g} h, over {_OVER[over]} ({share:.1%})"
+        f"scale {scale:g} h, shape {shape:g}, {hours:g} h, over {_OVER[over]} ({share(gain)})"
         for ((scale, shape), hours, over), shares in GAINS.items()
-        for share in shares
+        for gain in shares
     ]
     rows = [
         [convention, which, *(f"{gain} {place}".strip() for gain, place in cells)]
@@ -173,15 +175,15 @@ def _table_1(batches: Batches) -> Table:
         cells = [
             setting.trace,
             setting.torus,
-            f"{scale_h:g}" if law else "",
-            f"{shape:g}" if law else "",
+            number(scale_h) if law else "",
+            number(shape) if law else "",
         ]
         for metric, digits, paper in (
             ("node_mttf_s", 1, printed and printed.node_mttf_h),
             ("system_mttf_s", 3, printed and printed.system_mttf_h),
         ):
             mean = batches.of(setting, ALONE, metric)
-            cells += [_number(mean, digits, HOUR_S), f"{paper:g}" if paper else ""]
+            cells += [_number(mean, digits, HOUR_S), number(paper) if paper else ""]
         rows.append([*cells, printed.remark if printed else ""])
     columns = ["trace", "torus", "scale (h)", "shape"]
     columns += ["node MTTF (h)", "paper", "system MTTF (h)", "paper", "remark"]
@@ -217,7 +219,7 @@ def _gains(batches: Batches, setting: BatchSetting) -> Table:
                 printed: tuple[float, ...] = ()
                 if law and setting.size == SIZE and case.policy == "faps":
                     printed = GAINS.get((law, duration_s / HOUR_S, over), ())
-                cells += [_share(gain), ", ".join(f"{share:.1%}" for share in printed)]
+                cells += [_share(gain), ", ".join(share(paper) for paper in printed)]
             hours = f"{duration_s / HOUR_S:g} h"
             aborts = _number(batches.of(setting, case, "aborts"), 0)
             rows.append([hours, case.policy, case.which or "", aborts, *cells])
@@ -235,11 +237,11 @@ def figure_of(batches: Batches, setting: BatchSetting) -> str:
 
 
 def _number(estimate: Interval | None, digits: int, unit: float = 1.0) -> str:
-    return spread(estimate, lambda value: f"{value / unit:.{digits}f}")
+    return spread(estimate, Form((("", unit),), digits))
 
 
 def _share(estimate: Interval | None) -> str:
-    return spread(estimate, "{:.1%}".format)
+    return spread(estimate, share)
 
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.units import format_duration
+from rebat.core.numbers import duration
 from rebat.models.batch import OF_BOXES, PAPER_JOBS, Batch, run_batch, with_lists
 from rebat.models.failures.laws import make_law, name_of
 from rebat.models.failures.per_node import WeibullNodes
@@ -64,7 +64,7 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
         "seed": spec.seed,
     }
     if isinstance(spec, Batch):
-        about = f"{spec.size} nodes for {format_duration(spec.duration_s)}"
+        about = f"{spec.size} nodes for {duration(spec.duration_s)}"
         about += f", {spec.policy} {spec.which}".rstrip()
         of_batch = {
             "size": spec.size,
@@ -79,7 +79,7 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
         labels |= of_batch
         identity |= {"torus": list(spec.torus.sizes)} | of_batch
     else:
-        about = f"failures in {format_duration(spec.horizon_s)}"
+        about = f"failures in {duration(spec.horizon_s)}"
         labels["horizon_s"] = spec.horizon_s
         identity |= {"nodes": spec.torus.n_nodes, "horizon_s": spec.horizon_s}
         del identity["law"]["downtime_s"]  # repairs do not delay failures
@@ -169,7 +169,7 @@ def densities(shapes: Sequence[float]) -> dict[str, list[tuple[float, float]]]:
 
 def _provenance(units: Sequence[Unit]) -> Iterator[str]:
     for trace, law in {unit.labels["trace"]: unit.spec.law for unit in units}.items():
-        yield f"{trace}: {name_of(law)}, {law.label()}, repair {format_duration(law.downtime_s)}"
+        yield f"{trace}: {name_of(law)}, {law.label()}, repair {duration(law.downtime_s)}"
 
 
 KIND = Kind(

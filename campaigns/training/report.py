@@ -23,8 +23,9 @@ from msgspec.structs import replace
 from rebat.figures.charts import Panel
 from rebat.figures.flagship import flagship_svg
 from rebat.report import usual
-from rebat.report.parts import Picture, Report, ReportMaker, Table
+from rebat.report.parts import Picture, Report, ReportMaker
 from rebat.report.runs_index import RunIndex, SweptRuns, lines_of, simulations, sweeps
+from rebat.report.table import Table
 from rebat.results.measures.recoveries import largest_job
 from rebat.runs.labels import scenario_of
 from rebat.runs.simulating import simulate_run

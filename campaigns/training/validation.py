@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from rebat.core.numbers import number, share, spread
 from rebat.models.ettr import (
     TrainingJob,
     TwoTiers,
@@ -20,9 +21,13 @@ from rebat.models.ettr import (
     two_tier_ettr,
     young_interval_s,
 )
+from rebat.results.intervals import Interval
 from rebat.studies.training.case import SimulatedJob, TrainingCase, failures_of, simulated
+from rebat.studies.training.goodput import ETTR
 
 MINUTE, HOUR = 60.0, 3600.0
+SIX = number.with_decimals(6)
+MINUTES = number.in_unit("min", MINUTE)
 
 
 class Row(NamedTuple):
@@ -79,15 +84,15 @@ def _line(row: Row) -> str:
         write_s=row.write * MINUTE, load_s=row.load * MINUTE,
         stages={"detect": f"{row.detect}min"} if row.detect else {},
     )  # fmt: skip
-    formula = f"{rsc_ettr(case.job()):.4f}" if row.form == "rsc" else ""
+    formula = ETTR(rsc_ettr(case.job())) if row.form == "rsc" else ""
     return _cells(row.number, row.title, row.printed, formula, ettr(case.job()), simulated(case))
 
 
 def _cells(
-    number: str, title: str, printed: str, formula: str, exact: float, simulation: SimulatedJob
+    name: str, title: str, printed: str, formula: str, exact: float, simulation: SimulatedJob
 ) -> str:
-    interval = f"{simulation.ettr:.4f} [{simulation.low:.4f}, {simulation.high:.4f}]"
-    return f"| {number} | {title} | {printed} | {formula} | {exact:.6f} | {interval} |"
+    interval = spread(Interval(simulation.ettr, simulation.low, simulation.high), ETTR)
+    return f"| {name} | {title} | {printed} | {formula} | {SIX(exact)} | {interval} |"
 
 
 def _two_tiers() -> str:
@@ -103,7 +108,7 @@ def _two_tiers() -> str:
 
 def _others() -> list[str]:
     def mtbf_h(nodes: int, rate: float) -> str:
-        return f"{1 / failure_rate(nodes, rate) / HOUR:.4g} h"
+        return number.in_unit("h", HOUR)(1 / failure_rate(nodes, rate))
 
     llama = TrainingJob(mtbf_s=54 * 24 * HOUR / 466, interval_s=1.0)
     in_repair = 2048 * 3.79 / 1000
@@ -111,13 +116,13 @@ def _others() -> list[str]:
         f"| 1 | MTBF of 16,384 GPUs, rate 6.5 | 1.8 h | {mtbf_h(2048, 6.5)} |",
         f"| 1 | MTBF of 131,072 GPUs, rate 6.5 | 0.23 h | {mtbf_h(16384, 6.5)} |",
         f"| 7 | Llama 3: loss per interruption for an ETTR of 0.9 | | "
-        f"{0.1 * llama.mtbf_s / MINUTE:.2f} min |",
+        f"{MINUTES(0.1 * llama.mtbf_s)} |",
         f"| 8 | ByteRobust, 9,600 GPUs, rate 3.79: loss per failure for 0.97 | | "
-        f"{0.03 / failure_rate(1200, 3.79) / MINUTE:.1f} min |",
-        f"| 9 | FT-HSDP, MTBF 18 min, stall 10 min | 44 % | {1 - 10 / 18:.1%} |",
-        f"| 9 | FT-HSDP, MTBF 18 min, stall 3 min | 80 % | {1 - 3 / 18:.1%} |",
+        f"{MINUTES(0.03 / failure_rate(1200, 3.79))} |",
+        f"| 9 | FT-HSDP, MTBF 18 min, stall 10 min | 44 % | {share(1 - 10 / 18)} |",
+        f"| 9 | FT-HSDP, MTBF 18 min, stall 3 min | 80 % | {share(1 - 3 / 18)} |",
         f"| 10 | MTBF of 1,024 GPUs, rate 23.7 | 7.9 h | {mtbf_h(128, 23.7)} |",
-        f"| 11 | two tiers, no failures during loads | 0.933604 | {_safe():.6f} |",
+        f"| 11 | two tiers, no failures during loads | 0.933604 | {SIX(_safe())} |",
         "| | spare nodes that cover the failures of 2,048 nodes 99 % of the time, rate 3.79, "
         f"repair 4 h | 5 | {spare_nodes(in_repair / 6)} |",
         f"| | the same, repair 1 d | 15 | {spare_nodes(in_repair)} |",

@@ -50,7 +50,7 @@ def test_run_notes_pooled_partitions_and_waits_far_from_the_record(
     main([*arguments, "--mtbf", "3000d", "--seeds", "2", "--out", str(tmp_path / "two")])
     for printed in (first, capsys.readouterr().err):
         assert POOLED in printed and "rebat calibrate" in printed
-        assert f"{FAR} {rebat.core.units.format_duration(truth.wait_s)}" in printed
+        assert f"{FAR} {rebat.core.numbers.duration(truth.wait_s)}" in printed
         assert "under easy" in printed and "under baseline" in printed
     rebat.run(load_workload(jobs), "easy")
     printed = capsys.readouterr().err

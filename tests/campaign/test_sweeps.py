@@ -14,6 +14,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.cli.main import cli
 from rebat.core.errors import InputError
+from rebat.core.numbers import share
 from rebat.report.runs_index import RunIndex, Setting, lines_of, numbers_of, sweeps
 from rebat.runs.labels import ScenarioLabel
 from tests.support.campaigns import campaign_file, contents, run_here, specs_of
@@ -285,7 +286,8 @@ def test_one_parameter_gives_a_line_per_policy(tmp_path: Path, capsys) -> None:
     assert (tmp_path / "o/lines.pdf").exists()
     best = rows.loc[rows["policy"] == "baseline", ["downtime", "mean"]].max()
     assert (
-        f"baseline: the best useful utilisation is {best['mean']:.2%} [" in capsys.readouterr().out
+        f"baseline: the best useful utilisation is {share(best['mean'])} ["
+        in capsys.readouterr().out
     )
 
 

@@ -72,7 +72,7 @@ def test_options_with_an_effect_pass_in_silence(tmp_path: Path, capsys) -> None:
     kept = ["--checkpoint", "young-daly", "--checkpoint-cost", "1s", "--mtbf", "1h"]
     (note,) = told(capsys, tmp_path / "c", *EVENTS, *kept)
     assert note.endswith(
-        "5 of 5 jobs (100.0%) are shorter than one checkpoint period and write no checkpoint"
+        "5 of 5 jobs (100.0 %) are shorter than one checkpoint period and write no checkpoint"
     )
     assert told(capsys, tmp_path / "d", "--seed", "3") == []
 
@@ -83,7 +83,7 @@ def test_a_workload_of_one_job_is_in_the_singular(tmp_path: Path, capsys) -> Non
     kept = ["--checkpoint", "young-daly", "--mtbf", "1h", *EVENTS]
     main(["run", str(one), "-p", "baseline", *kept, "--out", str(tmp_path / "out")])
     printed = capsys.readouterr()
-    assert "1 of 1 job (100.0%) is shorter than one checkpoint period and writes no" in printed.err
+    assert "1 of 1 job (100.0 %) is shorter than one checkpoint period and writes no" in printed.err
     assert "flow of 1 job;" in " ".join(printed.out.split())
 
 

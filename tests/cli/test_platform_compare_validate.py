@@ -64,7 +64,7 @@ def test_a_platform_is_generated_and_described(capsys) -> None:
     assert status("platform", "generate", "mira", "--zero-latency", "-o", "m.xml") == 0
     assert status("platform", "describe", "m.xml") == 0
     told = capsys.readouterr().out
-    assert "49152 nodes" in told
+    assert "49,152 nodes" in told
     assert "8x12x16x16x2, diameter 27 hops" in told
     assert "0 s: exact times" in told
     assert "follows the order" in told

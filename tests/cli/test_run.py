@@ -126,7 +126,7 @@ def test_import_generate_describe(tmp_path: Path, capsys) -> None:
     main(["policies"])
     main(["policies", "sfsj"])
     told = capsys.readouterr().out
-    assert "1000 jobs for 128 nodes" in told
+    assert "1,000 jobs for 128 nodes" in told
     assert "failures of single nodes, on" in told
     assert "steals a node" in told
 

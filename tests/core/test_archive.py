@@ -137,9 +137,9 @@ def test_limits_hold_for_stated_sizes(
     bomb = packed(tmp_path / "a.zip", ("x", bytes(10**6)), ("y", bytes(10**6)))
     assert bomb.stat().st_size < 10_000
     monkeypatch.setattr(archive, "MOST_BYTES", 1_999_999)
-    assert "has 0.0 GB of files" in refused(bomb, into)
+    assert "has 2 MB of files" in refused(bomb, into)
     assert files(into) == {}
-    with pytest.raises(InputError, match="GB of files"):
+    with pytest.raises(InputError, match="of files"):
         write_archive(tmp_path / "b.zip", {"x": bytes(2 * 10**6)})
     monkeypatch.setattr(archive, "MOST_BYTES", 2_000_000)
     monkeypatch.setattr(archive, "MOST_FILES", 1)

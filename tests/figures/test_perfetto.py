@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rebat.cli.main import main
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import file_size
 from rebat.figures.perfetto import nodes_per_track, number, run_trace, steals_of, varint
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.law import generate_events
@@ -236,7 +237,8 @@ def test_the_command_writes_a_run_and_states_its_size(tmp_path: Path, capsys) ->
     plain, packed = tmp_path / "run.pftrace", tmp_path / "run.pftrace.gz"
     main(["export", "--perfetto", str(tmp_path / "run"), "-o", str(plain)])
     attempts = int(read_timeline(tmp_path / "run").ran.sum())
-    text = f"{plain}: {attempts} attempts, a node per track, 0.0 MB, perfetto\n"
+    size = file_size(plain.stat().st_size)
+    text = f"{plain}: {attempts} attempts, a node per track, {size}, perfetto\n"
     assert capsys.readouterr().out == text
     main(["export", "--perfetto", str(tmp_path / "run"), "-o", str(packed)])
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()

@@ -11,7 +11,8 @@ import pytest
 import rebat
 from rebat.api.result import PHONE_PX
 from rebat.figures import charts
-from rebat.report.parts import Key, Picture, Report, Table, html
+from rebat.report.parts import Key, Picture, Report, html
+from rebat.report.table import Table
 from tests.support.browsing import browser
 
 __all__ = ["browser"]

@@ -12,10 +12,12 @@ import pytest
 from rebat.campaign.kinds import kinds_of
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
+from rebat.core import numbers
 from rebat.core.errors import InputError
+from rebat.core.numbers import spread
 from rebat.report.runs_index import RunIndex, Setting, pooled, simulations
 from rebat.report.usual import METRICS, labels_of, n_of
-from rebat.results.intervals import interval, marked, mean_of_ratios
+from rebat.results.intervals import interval, mean_of_ratios
 from rebat.runs.labels import SCENARIO_COLUMNS, USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.shipped.campaigns.node_stealing.differences import counterpart, gain, parsed
 from tests.support.campaigns import campaign_file, run_here
@@ -75,7 +77,7 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     ratio = runs.ratio(setting, "h111", "easy", flow.metric)
     ours = runs.values(setting, "h111", flow.metric)
     assert ratio == mean_of_ratios(ours, runs.values(setting, "easy", flow.metric))
-    assert marked(ratio) in text and "3 seeds" in text
+    assert spread(ratio, numbers.ratio, 1.0) in text and "3 seeds" in text
     for words in ("wait, mean", "bounded slowdown, mean", "useful utilisation"):
         assert words in text
     assert "Node stealing" not in text
@@ -243,6 +245,8 @@ def test_workloads_of_a_grid_are_pooled() -> None:
     ]  # fmt: skip
     (table,) = pooled(RunIndex(rows), METRICS[:1])
     assert table.columns == ["scenario", "h111"]
-    assert table.rows == [["all", marked(interval([1.01, 1.02, 1.03, 1.04, 1.05]))]]
+    assert table.rows == [
+        ["all", spread(interval([1.01, 1.02, 1.03, 1.04, 1.05]), numbers.ratio, 1.0)]
+    ]
     assert "mean over 5 workloads" in table.note
     assert [*pooled(RunIndex(rows[:16]), METRICS[:1])] == []

@@ -17,7 +17,7 @@ from rebat.results.catalogue import (
     metric,
 )
 from rebat.results.measures.summary import RunSummary
-from rebat.results.metric import metrics_of, written
+from rebat.results.metric import FORMS, metrics_of
 
 ROWS = (*CATALOGUE, *FURTHER)
 
@@ -58,9 +58,9 @@ def test_columns_without_a_size_class_are_of_all_jobs() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "value", "text"),
-    [("share", 0.5, "50.00%"), ("share", 0.0001, "0.0100%"), ("factor", 1.2345, "1.23"),
+    [("share", 0.5, "50.00 %"), ("share", 0.0001, "0.01 %"), ("factor", 1.2345, "1.23"),
      ("time", 90.0, "1.5 min"), ("count", 3.0, "3"), ("count", 63.416, "63.42"),
-     ("count", None, "-")],
+     ("count", None, "")],
 )  # fmt: skip
 def test_values_are_written_by_their_unit(unit, value, text) -> None:
-    assert written(unit, value) == text
+    assert FORMS[unit](value) == text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from rebat.core.numbers import MINUS
 from rebat.results.comparison import Runs, rows, verdict
 
 
@@ -22,7 +23,7 @@ def said(seeds: Runs[str]) -> list[str]:
 
 def test_a_policy_alone_has_its_values() -> None:
     assert said(result({"easy": [0.5]})) == [
-        "easy: useful utilisation 50.00%, mean flow 50 s (1 run, no interval)"
+        "easy: useful utilisation 50.00 %, mean flow 50 s (1 run, no interval)"
     ]
 
 
@@ -30,7 +31,8 @@ def test_each_other_policy_has_a_sentence() -> None:
     lines = said(result({"easy": [0.5], "sfsj": [0.51], "faps": [0.4]}))
     assert lines == [
         "sfsj against easy: useful utilisation +2.0 %, mean flow +2.0 % (1 run, no interval)",
-        "faps against easy: useful utilisation -20.0 %, mean flow -20.0 % (1 run, no interval)",
+        f"faps against easy: useful utilisation {MINUS}20.0 %, mean flow {MINUS}20.0 % (1 run, no "
+        "interval)",
     ]
 
 
@@ -57,7 +59,8 @@ def test_of_many_policies_the_best_has_a_sentence() -> None:
     assert lines[1].startswith("p4 against easy: useful utilisation +8.0 %")
     (best,) = said(result({"easy": [0.9], **others}))
     assert (
-        best == "easy has the highest useful utilisation of 6 policies: 90.00% (1 run, no interval)"
+        best
+        == "easy has the highest useful utilisation of 6 policies: 90.00 % (1 run, no interval)"
     )
 
 

@@ -14,6 +14,8 @@ from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
+from rebat.core.numbers import node_hours, percent
+from rebat.core.numbers import share as share_of
 from rebat.figures.charts import Panel, _drawn, lines_figure
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import write_events
@@ -117,7 +119,9 @@ def test_a_rule_that_helps_is_named_with_its_interval() -> None:
     evidence = made_up(of, range(6), flow)
     cost, saving, _, rule, spares, periods = answers(of, evidence, [])
     assert all(answer.answered for answer in (cost, saving, rule, spares, periods))
-    assert rule.sentence.startswith("EASY with node stealing (easy-sfsj): mean flow -25.0 %")
+    assert rule.sentence.startswith(
+        "EASY with node stealing (easy-sfsj): mean flow \N{MINUS SIGN}25.0 %"
+    )
     assert "No size class has a significantly longer mean flow" in rule.sentence
     assert spares.sentence.startswith("None: no number of spare nodes")
     assert periods.sentence.startswith("Every ")
@@ -145,7 +149,7 @@ def test_a_period_that_is_better_is_advised() -> None:
         return noisy(spec, 50.0 if model and model.mtbf_s == of.mtbf_s * 4 else 120.0)
 
     answer = answers(of, made_up(of, range(6), flow), [])[5]
-    assert "(2 times the Young/Daly period): useful utilisation is 0.71 points" in answer.sentence
+    assert "(2 times the Young/Daly period): useful utilisation is 0.707 points" in answer.sentence
 
 
 def test_few_seeds_with_a_change_give_no_interval() -> None:
@@ -178,7 +182,7 @@ def test_who_loses_more_than_it_uses() -> None:
         WorkOwner("queue", "r", 0.4, 0.3, 5.0),
     ]
     assert [owner.name for owner in losers(owners)] == ["b"]
-    assert owners[1].text == "User b has 10% of the node time, but 70% of the lost node time."
+    assert owners[1].text == "User b has 10 % of the node time, but 70 % of the lost node time."
 
 
 def test_the_fitted_law_has_the_gaps_and_repairs_of_the_record(tmp_path: Path) -> None:
@@ -272,9 +276,10 @@ def test_the_saving_is_the_difference_of_both_assumptions() -> None:
     assert named["written and read"] == pytest.approx(share / 5 * month)
     assert named["net"] == pytest.approx(share * 0.3 * month)
     assert (
-        f"{share / 2 * month:,.0f} [" in saving.sentence and "in 30 d of 8 nodes" in saving.sentence
+        f"{share / 2 * month:,.1f} node-hours [" in saving.sentence
+        and "in 30 d of 8 nodes" in saving.sentence
     )
-    assert "(+3.64% of the node time)" in saving.sentence
+    assert "(+3.6 % of the node time)" in saving.sentence
 
 
 def test_todays_checkpoints_decide_only_the_runs_of_today(tmp_path: Path) -> None:
@@ -397,10 +402,11 @@ def test_the_first_answer_is_that_of_the_record(
     lost_h = truth.all_lost_s / 3600
     share = truth.all_lost_s / (32 * (truth.last_s - truth.first_s))
     assert f"destroyed {lost_h:,.0f} node-hours of work" in first
-    assert f"{share:.2%} of the node time of the machine" in first
+    assert f"{percent(share)} of the node time of the machine" in first
     assert "if no job writes checkpoints, and" in first and "The net saving is" in saving
     queue = truth.lost_s["queue", "wide"]
-    assert f"queue wide ({queue / 3600:,.0f} node-hours, {queue / truth.all_lost_s:.1%}" in bearing
+    part = share_of(queue / truth.all_lost_s)
+    assert f"queue wide ({node_hours(queue)}, {part} of" in bearing
     record = json.loads((tmp_path / "out/advice.json").read_text())
     numbers = {figure["name"]: figure for figure in record["answers"][0]["figures"]}
     assert numbers["record"]["mean"] == record["recorded"]["lost_h"] == pytest.approx(lost_h)

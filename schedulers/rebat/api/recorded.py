@@ -10,7 +10,7 @@ import msgspec
 
 from rebat.api.result import Result
 from rebat.core.files import file_hash
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted, percent
 from rebat.results.files.run_folder import RECORDED, RecordSource
 from rebat.results.measures.summary import part_of_run
 from rebat.runs.recorded import MEASURES, n_sharing, recorded_run
@@ -33,7 +33,7 @@ class RecordedResult(msgspec.Struct, frozen=True):
             f"schedule: {counted(summary.attempts, 'attempt')} of {counted(summary.jobs, 'job')}; "
             f"{part_of_run(summary.window_s, summary.makespan_s)}"
             f"{counted(summary.node_failures, 'failure')} of nodes, useful utilisation "
-            f"{summary.useful_utilisation:.2%}"
+            f"{percent(summary.useful_utilisation)}"
         )
         return [first, *(f"schedule: {note}" for note in self.source.notes)]
 

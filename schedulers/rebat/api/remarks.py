@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rebat.core.attempts import job_name
-from rebat.core.formatting import counted
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
+from rebat.core.numbers import counted, duration, share
 from rebat.core.traits import traits_of
-from rebat.core.units import format_duration, to_s
+from rebat.core.units import to_s
 from rebat.drive.choose import covers, how_of, is_tiered, only_plain, ready
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
@@ -169,10 +169,10 @@ def of_waits(recorded_s: float | None, simulated_s: Mapping[str, float | None]) 
         return
     ratios = [(wait_s + OFFSET_S) / (recorded_s + OFFSET_S) for wait_s in waits.values()]
     if all(max(ratio, 1 / ratio) >= FAR for ratio in ratios):
-        listed = ", ".join(f"{format_duration(w)} under {name}" for name, w in waits.items())
+        listed = ", ".join(f"{duration(w)} under {name}" for name, w in waits.items())
         yield Remark(
             "note",
-            f"the recorded mean wait of the jobs is {format_duration(recorded_s)}, but the "
+            f"the recorded mean wait of the jobs is {duration(recorded_s)}, but the "
             f"simulated mean wait is {listed}. The simulation lacks something that decides waits "
             "in reality, for example partitions, priorities or limits of users. 'rebat calibrate' "
             "finds a configuration that is nearer to the record",
@@ -195,7 +195,7 @@ def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator
 def of_law_mtbf(mtbf_s: float, source: str) -> Remark:
     """Note that the checkpoint periods are computed from the MTBF of a failure law or file."""
     text = f"checkpoint periods use the MTBF of {source}: {mtbf_s:.12g} s"
-    return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf overrides it")
+    return Remark("note", f"{text} ({duration(mtbf_s)}); --mtbf overrides it")
 
 
 def of_record_end(
@@ -222,10 +222,10 @@ def of_record_end(
     value = math.ceil(until_s - begin_s) if option == "--end" else round(longer_s)
     yield Remark(
         "note",
-        f"{file}: the last event is at {format_duration(last_s)}, but jobs are submitted until "
-        f"{format_duration(until_s)}. The MTBF of {format_duration(mtbf_s)} is the mean until the "
+        f"{file}: the last event is at {duration(last_s)}, but jobs are submitted until "
+        f"{duration(until_s)}. The MTBF of {duration(mtbf_s)} is the mean until the "
         f"last event. If failures were recorded until the last submission, the MTBF is "
-        f"{format_duration(longer_s)}: set {option} {value}",
+        f"{duration(longer_s)}: set {option} {value}",
     )
 
 
@@ -235,12 +235,12 @@ def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) 
         return
     short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
     jobs = counted(len(workload.jobs), "job")
-    share = f"{short} of {jobs} ({short / len(workload.jobs):.1%})"
+    part = f"{short:,} of {jobs} ({share(short / len(workload.jobs))})"
     are, write, their = ("is", "writes", "its") if short == 1 else ("are", "write", "their")
     effect = f"{write} no checkpoint"
     if model.rounding == "ceil":
         effect = f"{write} one checkpoint at {their} end (--checkpoint-rounding ceil)"
-    yield Remark("note", f"{share} {are} shorter than one checkpoint period and {effect}")
+    yield Remark("note", f"{part} {are} shorter than one checkpoint period and {effect}")
 
 
 def _of_note(note: str) -> Remark:
@@ -294,7 +294,7 @@ def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remar
             f"{len(jobs)} of {counted(len(workload.jobs), 'job')} {which} "
             f"{MANY_ATTEMPTS:,} attempts or more. The worst is job {worst.job.id}: about "
             f"{worst.attempts} attempts on {counted(worst.job.n_nodes, 'node')}, estimated as "
-            f"exp(failure rate of its nodes x {format_duration(worst.span_s)} without a "
+            f"exp(failure rate of its nodes x {duration(worst.span_s)} without a "
             f"checkpoint). A job ends as failed after --max-attempts attempts; {WHAT_TO_DO}",
         )
 
@@ -320,8 +320,8 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
             yield Remark(
                 "warning",
                 f"the window of {result.policy} is empty: it begins at "
-                f"{format_duration(summary.window_s[0])}, but the last job ended at "
-                f"{format_duration(summary.makespan_s)} (see --window)",
+                f"{duration(summary.window_s[0])}, but the last job ended at "
+                f"{duration(summary.makespan_s)} (see --window)",
             )
         if not summary.selected_jobs:
             yield Remark(

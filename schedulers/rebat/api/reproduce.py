@@ -31,6 +31,7 @@ from rebat.api.provenance import PROVENANCE, RecordedOrigin, read_origin, versio
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.folders import MANIFEST, listed
+from rebat.core.numbers import probability
 from rebat.policies.own import ALLOWED
 
 
@@ -64,8 +65,8 @@ class Reproduction(msgspec.Struct, frozen=True):
         largest = max(self.rounded, key=lambda row: row.difference)
         return (
             f"{ROUNDED}: numbers in {len(self.rounded)} of {len(self.files)} files differ by at "
-            f"most {largest.difference:.2g} (relative; limit: {BOUND:g}). The largest difference "
-            f"is in {largest.file}, line {largest.line}: {largest.field}"
+            f"most {probability(largest.difference)} (relative; limit: {probability(BOUND)}). The "
+            f"largest difference is in {largest.file}, line {largest.line}: {largest.field}"
         )
 
     @property

@@ -13,18 +13,18 @@ import msgspec
 from rebat.api import frames, sheets
 from rebat.api.figure_files import NO_FIGURES, FigureFiles, formats_in
 from rebat.api.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
-from rebat.console.output import Sheet
 from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder
-from rebat.core.markup import check_form
+from rebat.core.formatting import check_form
+from rebat.report.publish import paper_table
+from rebat.report.table import Table
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.comparison import MetricRow, Runs, intervals_csv, rows, verdict, write_seeds
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import flat_metrics
-from rebat.results.publish import paper_table
 from rebat.runs.case import PYTHON
 from rebat.runs.single import PolicyRuns, RunResult, failure_lines, folders_of, write_run
 from rebat.state.ledger import Ledger
@@ -181,7 +181,7 @@ class Result:
         """The verdict, and a line for each policy that failed."""
         return "\n".join([self.verdict, *map("failed: {}".format, failure_lines(self.failed))])
 
-    def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Sheet:
+    def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Table:
         """Return the comparison as a table.
 
         Parameters
@@ -405,7 +405,7 @@ class Page(str):
 
 
 def page(
-    title: str, verdict: str, sheet: Sheet, plots: Sequence[Plot], provenance: Mapping[str, Any]
+    title: str, verdict: str, sheet: Table, plots: Sequence[Plot], provenance: Mapping[str, Any]
 ) -> Page:
     """Return a page with the verdict, figures, comparison and provenance."""
     pictures = "\n".join(f"<p>{plot.html()}</p>" for plot in plots)

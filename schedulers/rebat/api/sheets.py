@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
-from rebat.console.output import Sheet
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import change, counted, duration, spread
+from rebat.report.table import Table
 from rebat.results.catalogue import USUAL, VERDICT, check_metric, metric
 from rebat.results.comparison import (
     MetricRow,
@@ -22,10 +21,9 @@ from rebat.results.comparison import (
     comparison,
     main_lines,
 )
-from rebat.results.intervals import marked, spread
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
-from rebat.results.metric import Name, name_of, written
+from rebat.results.metric import FORMS, Name, Unit, name_of
 
 MANY_POLICIES = 3
 """Maximum number of policies in a table with a row per metric."""
@@ -47,7 +45,7 @@ def sheet_of(
     summaries: Mapping[str, RunSummary],
     columns: Sequence[Name],
     all_metrics: bool,
-) -> Sheet:
+) -> Table:
     """Return a row per policy if ``columns`` is set or policies are many, otherwise per metric.
 
     ``summaries`` is empty if there are several seeds.
@@ -62,7 +60,7 @@ def sheet_of(
 
 def by_metric(
     summaries: Mapping[str, RunSummary], all_metrics: bool = False, others_in: str = OTHERS_IN
-) -> Sheet:
+) -> Table:
     """Return a row per metric and a column per policy, with changes from the first policy.
 
     ``others_in`` is the part of the caption that states where the other metrics can be found.
@@ -74,10 +72,10 @@ def by_metric(
     lines = comparison(summaries)
     rows = []
     for line in lines if all_metrics else main_lines(lines):
-        cells = [written(line.unit, line.values[base])]
+        cells = [_value(line.unit, line.values[base])]
         for name in others:
-            value, ratio = written(line.unit, line.values[name]), line.ratio(name, base)
-            cells += [value, "" if ratio is None else f"{ratio - 1:+z.1%}"]
+            value, ratio = _value(line.unit, line.values[name]), line.ratio(name, base)
+            cells += [value, "" if ratio is None else change(ratio - 1)]
             if line.of_window and name in incomparable:
                 cells[-1] = f"{cells[-1]} {NOT_COMPARABLE}".strip()
         rows.append([line.metric, *cells])
@@ -86,23 +84,27 @@ def by_metric(
     caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(incomparable)
     caption += [f"other metrics: {others_in}"] * (len(rows) < len(lines))
     title = f"{counted(summaries[base].jobs, 'job')}, {counted(summaries[base].n_nodes, 'node')}"
-    return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
+    return Table("", title, ["metric", base, *heads], rows, "; ".join(caption))
+
+
+def _value(unit: Unit, value: float | None) -> str:
+    return "-" if value is None else FORMS[unit](value)
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
     """Describe the measured jobs and the measured time, which may differ between policies."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
-    until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
+    until = ", ".join(duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
     return (
-        f"node time and counts from {format_duration(low)} to {until}{each}; "
+        f"node time and counts from {duration(low)} to {until}{each}; "
         f"flow of {counted(summaries[0].selected_jobs, 'job')}"
     )
 
 
 def by_metric_of_seeds(
     rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]
-) -> Sheet:
+) -> Table:
     """Return a row per metric and policy with mean, change and their intervals."""
     by, base = by_name(rows), seeds.policies[0]
     cells = []
@@ -113,10 +115,11 @@ def by_metric_of_seeds(
                 title = _short_title(name) if policy == base else ""
                 cells.append([title, policy, *_cells(by[name, policy])])
     caption = f"{_intervals(base)}; other metrics in comparison.csv{_why_not(rows)}"
-    return Sheet(_seeds(seeds), caption, ["metric", "policy", "mean", "change"], cells, words=2)
+    heads = ["metric", "policy", "mean", "change"]
+    return Table("", _seeds(seeds), heads, cells, caption, words=2)
 
 
-def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]) -> Sheet:
+def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Name]) -> Table:
     """Return a row per policy, sorted by the first metric (the best value first).
 
     Each metric has two columns: value and change. With several seeds, each metric has one column:
@@ -134,7 +137,7 @@ def by_policy(rows: Sequence[MetricRow], seeds: Runs[str], columns: Sequence[Nam
     caption = f"changes against {base}" if single else _intervals(base)
     best = "highest" if metric(columns[0][0]).better == "high" else "lowest"
     order = f"sorted by {titles[0]}, {best} first{_why_not(rows)}"
-    return Sheet(_seeds(seeds), f"{caption}; {order}", ["policy", *heads], cells)
+    return Table("", _seeds(seeds), ["policy", *heads], cells, f"{caption}; {order}")
 
 
 def _short_title(name: Name) -> str:
@@ -173,6 +176,5 @@ def _why_not(rows: Sequence[MetricRow]) -> str:
 
 def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
-    change = None if row.ratio is None else row.ratio.minus(1.0)
-    shown = marked(change, 0.0, "{:+z.1%}".format)
-    return spread(row.value, metric(row.metric[0]).text), shown + mark
+    shown = "" if row.ratio is None else spread(row.ratio.minus(1.0), change, 0.0)
+    return spread(row.value, metric(row.metric[0]).form), shown + mark

@@ -24,7 +24,7 @@ from rebat.campaign.tables import failures as failed_units
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import InputError, PolicyError, short, unknown_name
 from rebat.core.jobs import Workload
-from rebat.core.units import exact
+from rebat.core.numbers import exact, spread
 from rebat.report.runs_index import (
     RunIndex,
     SweptRuns,
@@ -37,7 +37,7 @@ from rebat.report.runs_index import (
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import Runs, Winner, change_text, winner
-from rebat.results.intervals import Interval, spread
+from rebat.results.intervals import Interval
 from rebat.results.metric import Name
 from rebat.runs.case import PYTHON, Case, Door, case_of, described, numbers_in, one_value
 from rebat.runs.labels import ScenarioLabel, scenario_of
@@ -244,7 +244,7 @@ class SweepResult:
                     every.setdefault(policy, []).append((mean, where))
         for policy, means in every.items():
             mean, where = best(means, key=lambda pair: pair[0].mean)
-            shown = spread(mean, about.text)
+            shown = spread(mean, about.form)
             yield f"{policy}: the best {about.title.strip()} is {shown}, at {where}"
 
     def _at(self, axis: str, value: float) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rebat.core.errors import InputError
 from rebat.core.files import located
-from rebat.core.formatting import counted
 from rebat.core.jobs import Workload, duration_us
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import counted, duration, percent
+from rebat.core.units import to_s
 from rebat.runs.unit import Source
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.load import READERS, workload_hash
@@ -63,11 +63,11 @@ class LoadedWorkload(Workload, frozen=True):
         from rebat.workloads.describe import describe
 
         facts = describe(self)
-        stress = "" if facts["stress"] is None else f", stress {facts['stress']:.2f}"
+        stress = "" if facts["stress"] is None else f", stress {percent(facts['stress'])}"
         return (
             f"<workload {self.name}: {counted(len(self.jobs), 'job')} for "
             f"{counted(self.n_nodes, 'node')}, "
-            f"submitted over {format_duration(facts['span_s'])}{stress}>"
+            f"submitted over {duration(facts['span_s'])}{stress}>"
         )
 
     def _repr_html_(self) -> str:

@@ -18,8 +18,8 @@ from rebat.campaign.tables import ReportData, decoded, failures, read_data, writ
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_bytes, write_text
 from rebat.core.folders import check_no_result
-from rebat.core.formatting import counted
-from rebat.core.markup import ENDINGS, TableForm, table_text
+from rebat.core.formatting import ENDINGS, TableForm
+from rebat.core.numbers import counted
 from rebat.core.version import rebat_version
 from rebat.figures.canvas import Drawn, FileForms, drawing
 from rebat.report.kind import Kind
@@ -140,7 +140,7 @@ def _pages(
 def _tables(report: Report, form: TableForm, name: Path) -> Iterator[Path]:
     """Write each table of a report to ``NAME-1.tex``, ``NAME-2.tex`` ..., and yield the paths."""
     for number, table in enumerate(report.tables, 1):
-        text = table_text(form, table.columns, table.rows, table.note)
+        text = table.written(form)
         path = name.with_name(f"{name.name}-{number}.{ENDINGS[form]}")
         write_text(path, f"% {table.title}\n{text}" if form == "latex" else text)
         yield path

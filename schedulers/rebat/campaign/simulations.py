@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from rebat.campaign.grid import runs
 from rebat.core.errors import RebatError, one_line
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted
 from rebat.report.kind import Document, Expansion, Kind
-from rebat.report.parts import Picture, ReportMaker, Table
+from rebat.report.parts import Picture, ReportMaker
+from rebat.report.table import Table
 from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.labels import COLUMNS, DETAILS
@@ -88,8 +89,10 @@ def _source(spec: RunSpec) -> str:
 def _report(
     maker: ReportMaker, table: Path, extras: SimulationExtras, provenance: Sequence[str]
 ) -> Any:
-    lines = [*provenance, *extras.provenance]
-    return maker.report(table, extras.tables, extras.pictures, lines)
+    from rebat.report.usual import for_readers
+
+    lines, tables = [*provenance, *extras.provenance], [*map(for_readers, extras.tables)]
+    return maker.report(table, tables, extras.pictures, lines)
 
 
 def reported(maker: ReportMaker, code: str) -> Kind:

@@ -34,8 +34,8 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.formatting import counted
 from rebat.core.jobs import PROBES
+from rebat.core.numbers import counted
 from rebat.core.units import to_s, to_us
 from rebat.drive.ask import Session
 from rebat.drive.messages import Messages

@@ -17,8 +17,8 @@ from rebat.console.progress import campaign_bar
 from rebat.core.declared import Count, extra
 from rebat.core.errors import InputError
 from rebat.core.files import names
-from rebat.core.formatting import counted
-from rebat.core.markup import TableForm
+from rebat.core.formatting import TableForm
+from rebat.core.numbers import counted
 from rebat.executors.resources import Jobs
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from click.core import ParameterSource
 
 from rebat.core.declared import Declared, declaration, declared, hints_of
 from rebat.core.errors import InputError
-from rebat.core.units import exact, parse_duration
+from rebat.core.numbers import exact
+from rebat.core.units import parse_duration
 
 Values = dict[str, Any]
 """The values of several options by name."""

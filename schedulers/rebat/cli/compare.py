@@ -19,8 +19,8 @@ from rebat.cli.options import AnyPath, Folder, Json, WorkloadFile, print_json
 from rebat.console.output import print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import counted, duration, number, ratio
+from rebat.core.units import to_s
 
 if TYPE_CHECKING:
     from rebat.figures.canvas import FileForms
@@ -246,17 +246,20 @@ def _lines(result: Comparison, allocations: bool) -> list[str]:
 
 
 def _spread_lines(result: Comparison) -> list[str]:
-    lines = [f"{'':<10}{'equal':>8}{'differ':>8}{'largest (s)':>16}{'mean (s)':>16}"]
-    for name, spread in result.spreads.items():
-        counts = f"{name:<10}{spread.equal:>8}{spread.differing:>8}"
-        lines.append(f"{counts}{spread.max_s:>16.6f}{spread.mean_s:>16.6f}")
-    return lines
+    from rebat.report.table import Table
+
+    rows = [
+        [name, number(row.equal), number(row.differing), duration(row.max_s), duration(row.mean_s)]
+        for name, row in result.spreads.items()
+    ]
+    columns = ["times", "equal", "differ", "largest difference", "mean difference"]
+    return Table("", "", columns, rows).text().splitlines()
 
 
 def _first_lines(first: Divergence) -> list[str]:
     at_s = to_s(first.at_us)
     return [
-        f"first difference at {at_s:.6f} s ({format_duration(at_s)}): job {first.key}",
+        f"first difference at {at_s:.6f} s ({duration(at_s)}): job {first.key}",
         f"  in A {_fate(first.a)}; running then: {_running(first.running_a)}",
         f"  in B {_fate(first.b)}; running then: {_running(first.running_b)}",
     ]
@@ -280,16 +283,14 @@ def _running(records: Sequence[JobRecord], most: int = 8) -> str:
 
 
 def _metric_lines(result: Comparison) -> list[str]:
-    from rebat.results.metric import written
+    from rebat.report.table import Table
+    from rebat.results.metric import FORMS
 
-    lines = [f"{'':<20}{'A':>12}{'B':>12}{'B/A':>10}"]
+    rows = []
     for line in result.metrics:
-        a, b = (written(line.unit, line.values[name]) for name in ("A", "B"))
-        value = line.ratio("B", "A")
-        lines.append(
-            f"{line.metric:<20}{a:>12}{b:>12}{'-' if value is None else f'{value:.4f}':>10}"
-        )
-    return lines
+        values = [FORMS[line.unit](line.values[name]) or "-" for name in ("A", "B")]
+        rows.append([line.metric, *values, ratio(line.ratio("B", "A")) or "-"])
+    return Table("", "", ["metric", "A", "B", "B / A"], rows).text().splitlines()
 
 
 TIMEOUT_S = 600.0
@@ -432,20 +433,19 @@ def _parting_text(
 
 
 def _jobs_table(names: tuple[str, str], parted: Parting) -> str:
-    from rebat.console.output import Sheet
+    from rebat.report.table import Table
 
     columns = ["job", *(f"{time}, {name}" for time in ("first start", "end") for name in names)]
     rows = [
         [job, *map(_time, [x.first_start_us for x in pair] + [x.end_us for x in pair])]
         for job, pair in parted.outcomes.items()
     ]
-    return Sheet(
-        "The jobs of these decisions, in the end", "times in seconds", columns, rows
-    ).text()
+    title = "The jobs of these decisions, in the end"
+    return Table("", title, columns, rows, "times in seconds").text()
 
 
 def _time(us: int | None) -> str:
-    return "-" if us is None else f"{to_s(us):.6g}"
+    return "-" if us is None else number.with_digits(9)(to_s(us))
 
 
 def _command(out: Path, names: tuple[str, str], at_us: int, around_us: float) -> str:

@@ -13,11 +13,12 @@ from rebat.api.figure_files import FigureWidth
 from rebat.cli.command import Values, command
 from rebat.cli.options import File, Json, print_json
 from rebat.cli.scenario_options import scenario_options
-from rebat.console.output import Sheet, print_remarks
+from rebat.console.output import print_remarks
 from rebat.core.declared import Machine, Seconds
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration, to_us
+from rebat.core.numbers import counted, decimal, duration, number, percent, probability
+from rebat.core.units import to_us
+from rebat.report.table import Table
 
 if TYPE_CHECKING:
     from rebat.api.remarks import Remark
@@ -221,15 +222,15 @@ def _lines(facts: dict[str, Any], names: Sequence[str]) -> list[str]:
         f"on {counted(facts['nodes_hit'], 'node')}"
     ]
     if facts["mtbf_s"]:
-        of_machine, of_nodes = (format_duration(facts[key]) for key in ("mtbf_s", "node_mtbf_s"))
+        of_machine, of_nodes = (duration(facts[key]) for key in ("mtbf_s", "node_mtbf_s"))
         lines.append(
             f"MTBF of the machine          {of_machine} (--mtbf; failures at the same time count "
             "once)"
         )
         lines.append(f"  between node failures      {of_nodes} (each failed node counts)")
     if facts["mean_downtime_s"]:
-        lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
-    lines.append(f"share of node time down      {facts['downtime_share']:.4e}")
+        lines.append(f"mean downtime                {duration(facts['mean_downtime_s'])}")
+    lines.append(f"share of node time down      {percent(facts['downtime_share'])}")
     busiest = ", ".join(
         f"{names[node] if names else node} ({count})" for node, count in facts["busiest_nodes"]
     )
@@ -244,10 +245,14 @@ def _lemon_lines(worst: Sequence[Lemon], names: Sequence[str]) -> list[str]:
     count = "1 node fails" if len(worst) == 1 else f"{len(worst)} nodes fail"
     lines = [f"{count} significantly more often than the others (lemon nodes):"]
     for lemon in worst[:MOST_LEMONS]:
-        others = "the others: none" if lemon.factor is None else f"{lemon.factor:.3g} x the others"
+        others = (
+            "the others: none"
+            if lemon.factor is None
+            else f"{number.with_digits(3)(lemon.factor)} x the others"
+        )
         name = names[lemon.node] if names else str(lemon.node)
         lines.append(
-            f"  {name:<25}  {counted(lemon.failures, 'failure')} ({others}), p = {lemon.p:.1e}"
+            f"  {name:<25}  {counted(lemon.failures, 'failure')} ({others}), p = {probability(lemon.p)}"
         )
     if len(worst) > MOST_LEMONS:
         lines.append(f"  and {len(worst) - MOST_LEMONS} more (--json lists all)")
@@ -256,10 +261,10 @@ def _lemon_lines(worst: Sequence[Lemon], names: Sequence[str]) -> list[str]:
 
 def _mttf_table(mttf: Sequence[SizeMttf]) -> str:
     rows = [
-        [str(row.nodes), str(row.jobs), str(row.failures), *map(_time, row[3:])] for row in mttf
+        [*(number(n) for n in row[:3]), *(duration(time_s) for time_s in row[3:])] for row in mttf
     ]
     columns = ["nodes of a job", "jobs", "failures", "MTTF", "low", "high"]
-    return Sheet("Mean time to failure by size of job", "", columns, rows, words=0).text()
+    return Table("", "Mean time to failure by size of job", columns, rows, words=0).text()
 
 
 def _together_line(groups: dict[int, int]) -> str:
@@ -270,8 +275,8 @@ def _together_line(groups: dict[int, int]) -> str:
 
 def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
     rows = [
-        [_time(row.begin_s), _time(row.end_s), str(row.failures)]
-        + ["" if value is None else f"{value:.4g}" for value in row[3:]]
+        [duration(row.begin_s), duration(row.end_s), number(row.failures)]
+        + [number(value) for value in row[3:]]
         for row in parts
     ]
     columns = ["from", "to", "failures", "rate", "low", "high"]
@@ -279,16 +284,12 @@ def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
     if change is not None:
         way = "falls" if change.z < 0 else "rises"
         note = (
-            f"Laplace test: the rate {way}, p = {change.p:.1e}"
+            f"Laplace test: the rate {way}, p = {probability(change.p)}"
             if change.p < SIGNIFICANT
-            else (f"Laplace test: no significant change (p = {change.p:.2g})")
+            else (f"Laplace test: no significant change (p = {probability(change.p)})")
         )
     title = "Failures per 1,000 node-days over time"
-    return Sheet(title, note, columns, rows, words=0).text()
-
-
-def _time(time_s: float | None) -> str:
-    return "" if time_s is None else format_duration(time_s)
+    return Table("", title, columns, rows, note, words=0).text()
 
 
 Fits = list[tuple["Sample", list["Fitted"]]]
@@ -323,7 +324,7 @@ def fits_table(fitted: Fits) -> str:
         for rank, law in enumerate(laws):
             rows.append([name if rank == 0 else "", *_cells(law, best=rank == 0)])
     columns = ["times", "law", "scale", "shape", "mean", "AIC"]
-    return Sheet("Fitted laws", "", columns, rows, words=2).text()
+    return Table("", "Fitted laws", columns, rows, words=2).text()
 
 
 def _counts(sample: Sample) -> str:
@@ -335,10 +336,10 @@ def _cells(law: Fitted, best: bool) -> list[str]:
     scale_s, shape = law.parameters
     return [
         f"{law.family}{' *' if best else ''}",
-        format_duration(scale_s),
-        "" if law.family == "exponential" else f"{shape:.4g}",
-        format_duration(law.mean_s),
-        f"{law.aic:.1f}",
+        duration(scale_s),
+        "" if law.family == "exponential" else number(shape),
+        duration(law.mean_s),
+        decimal(law.aic),
     ]
 
 

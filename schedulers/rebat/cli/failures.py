@@ -16,8 +16,7 @@ from rebat.cli.options import File, Json, OutFile, OutTable, print_json
 from rebat.cli.scenario_options import LAW, laws, scenario_options
 from rebat.core.declared import Machine, Seconds, Seed, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import counted, duration, number
 
 if TYPE_CHECKING:
     from rebat.models.failures.fitting import Fit
@@ -66,7 +65,7 @@ def generate(
     )
     write_events(events, out, cores_per_node=options.cores_per_node)
     count = sum(not event.available for event in events)
-    click.echo(f"{out}: {counted(count, 'failure')} in {format_duration(horizon)}")
+    click.echo(f"{out}: {counted(count, 'failure')} in {duration(horizon)}")
 
 
 @command()
@@ -157,13 +156,13 @@ def fit(
 
 def _fit_lines(fit: Fit) -> list[str]:
     n_shared = len(fit.table) - fit.n_own
-    scale, shape = format_duration(fit.pooled.scale_s), f"{fit.pooled.shape:.4g}"
+    scale, shape = duration(fit.pooled.scale_s), number(fit.pooled.shape)
     return [
         f"{counted(fit.n_failures, 'failure')} of {counted(len(fit.table), 'node')} in "
-        f"{format_duration(fit.until_s)}",
+        f"{duration(fit.until_s)}",
         f"nodes with an individual shape {fit.n_own}; with the common shape: {n_shared}",
         f"{fit.table.laws.family} of all uptimes".ljust(31) + f"scale {scale}, shape {shape}",
-        f"log-likelihood (seconds)       {fit.log_likelihood:.10g}",
+        f"log-likelihood (seconds)       {number.with_digits(10)(fit.log_likelihood)}",
     ]
 
 
@@ -213,30 +212,23 @@ def _model_record(name: str, prefab: Prefab, nodes: int | None) -> dict[str, Any
 
 
 def _models_table(records: list[dict[str, Any]], nodes: int | None) -> str:
-    from rebat.console.output import Sheet
+    from rebat.report.table import Table
 
-    mtbf = "MTBF" if nodes is None else f"MTBF of {nodes} nodes"
+    mtbf = "MTBF" if nodes is None else f"MTBF of {counted(nodes, 'node')}"
     rows = [
         [
             row["name"],
             row["machine"],
-            str(row["nodes"]),
-            _count(row["failures"]),
-            _mtbf_text(row["mtbf_s"]),
+            number(row["nodes"]),
+            number(row["failures"]),
+            duration(row["mtbf_s"]),
         ]
         for row in records
     ]
     sources = "\n".join(dict.fromkeys(f"Source: {row['source']}." for row in records))
     columns = ["name", "machine", "nodes", "failures", mtbf]
-    return Sheet("Failure laws of real machines (--law NAME)", sources, columns, rows, 2).text()
-
-
-def _count(number: int | None) -> str:
-    return "" if number is None else str(number)
-
-
-def _mtbf_text(seconds: float | None) -> str:
-    return "" if seconds is None else format_duration(seconds)
+    title = "Failure laws of real machines (--law NAME)"
+    return Table("", title, columns, rows, sources, words=2).text()
 
 
 @command(name="map")

@@ -16,8 +16,8 @@ from rebat.cli.options import File, Folder, NewFile, OutFile, OutWorkload
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from rebat.core.formatting import counted
-from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
+from rebat.core.numbers import counted, duration
+from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.models.failures.records.formats import FORMATS, ReaderOptions
 from rebat.records.forms import AUTO, TABLE
 from rebat.records.options import Strict
@@ -358,7 +358,7 @@ def _absent(machine: dict[str, Any], origin_s: float) -> tuple[DownRow, ...]:
 
 
 def failures_in(events: list[MachineEvent]) -> str:
-    length = format_duration(to_s(events[-1].at_us)) if events else "0 s"
+    length = duration(to_s(events[-1].at_us)) if events else "0 s"
     return f"{counted(sum(not event.available for event in events), 'failure')} in {length}"
 
 
@@ -479,7 +479,7 @@ def time_zero(record: Record, begin: str | None) -> str:
 def time_of(record: Record, at_us: int) -> str:
     """Return a time of the record as a date, or as a duration if the record has no dates."""
     if record.origin is None:
-        return format_duration(to_s(at_us))
+        return duration(to_s(at_us))
     return str(record.origin + timedelta(microseconds=at_us))
 
 

@@ -10,8 +10,7 @@ import click
 from rebat.cli.command import command, group
 from rebat.cli.options import Json, NewFile, OutFile, Platform, print_json
 from rebat.core.declared import Count, Machine, Seconds
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import counted, duration, number
 
 if TYPE_CHECKING:
     from rebat.platforms.simgrid_read import PlatformFacts
@@ -96,16 +95,16 @@ def _record(facts: PlatformFacts) -> dict[str, Any]:
 
 
 def _lines(facts: PlatformFacts) -> list[str]:
-    lines = [f"{facts.n_hosts} compute hosts"]
+    lines = [counted(facts.n_hosts, "compute host")]
     if facts.n_other:
         lines.append(f"other hosts       {facts.n_other} with another role, such as storage")
     flops = facts.speed_flops
-    speed = "the hosts have different speeds" if flops is None else f"{flops / 1e9:g} Gf"
+    speed = "the hosts have different speeds" if flops is None else number.in_unit("Gf", 1e9)(flops)
     lines.append(f"speed             {speed}")
     if facts.torus is not None:
         lines.append(f"torus             {facts.torus}, diameter {facts.torus.diameter} hops")
     exact = ": exact times" if facts.latency_s == 0 else ""
-    lines.append(f"largest latency   {format_duration(facts.latency_s)}{exact}")
+    lines.append(f"largest latency   {duration(facts.latency_s)}{exact}")
     order = "follows" if facts.in_order else "does NOT follow"
     lines.append(f"numbering         Batsim's (by host name) {order} the order in the file")
     return lines

@@ -16,7 +16,7 @@ from rebat.cli.command import Values, command, group, options_of
 from rebat.cli.options import Folder, ForceFolder, Json, print_json
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted
 
 if TYPE_CHECKING:
     from rebat.check.verdict import CheckedRule, PolicyCheck

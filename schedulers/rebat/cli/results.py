@@ -16,7 +16,8 @@ from rebat.cli.options import AnyPath, File, Folder, Json, NewFile, print_json, 
 from rebat.console.output import print_line, print_result, warn
 from rebat.core.declared import Count, Machine, Seconds, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted, printable
+from rebat.core.formatting import printable
+from rebat.core.numbers import counted, file_size, number
 
 if TYPE_CHECKING:
     from rebat.api.reproduce import Repetition, Reproduction
@@ -122,7 +123,7 @@ def validate(
         verdict = "not valid" if errors else "valid"
         click.echo(f"{table.path}: {verdict}: {table.size}, {counted(len(errors), 'finding')}")
         if totals := table.totals():
-            values = ", ".join(f"{name} {value:.6g}" for name, value in totals.items())
+            values = ", ".join(f"{name} {number(value)}" for name, value in totals.items())
             click.echo(f"totals of schedule.csv without the probes: {values}")
         names = names_in(node_list_of(table.path.parent))
         for line in _finding_lines(errors, show):
@@ -303,11 +304,11 @@ def export(
     names = names_in(node_list_of(folders[0]))
     trace = run_trace(timeline, names if len(names) == timeline.n_nodes else (), tracks)
     write_bytes(out, trace.parts())
-    size_mb, group = out.stat().st_size / 1e6, nodes_per_track(timeline.n_nodes, tracks)
+    group = nodes_per_track(timeline.n_nodes, tracks)
     per_track = "a node" if group == 1 else f"{group} nodes"
     attempts = int(timeline.ran.sum())
     click.echo(
-        f"{out}: {counted(attempts, 'attempt')}, {per_track} per track, {size_mb:.1f} MB, {form}"
+        f"{out}: {counted(attempts, 'attempt')}, {per_track} per track, {file_size(out.stat().st_size)}, {form}"
     )
 
 
@@ -334,7 +335,6 @@ def bundle(
     from rebat.api.bundle import bundle as pack
 
     packed = pack(result, out, inputs)
-    size_kb = out.stat().st_size / 1e3
     names = (
         f", without {', '.join(dict.fromkeys(packed.names))} (part of rebat)"
         if packed.names
@@ -342,7 +342,7 @@ def bundle(
     )
     print_result(
         f"{out}: {counted(len(packed.results), 'file')} of the result, "
-        f"{counted(len(packed.copies), 'input')}{names}, {size_kb:.0f} kB\n"
+        f"{counted(len(packed.copies), 'input')}{names}, {file_size(out.stat().st_size)}\n"
         f"Run it again with: rebat reproduce {shlex.quote(str(out))}",
         f"the bundle is {out}",
     )
@@ -430,7 +430,7 @@ _FILE_COLUMNS = ["file", "verdict", "line", "field", "before", "now"]
 
 
 def _files_table(done: Reproduction) -> str:
-    from rebat.console.output import Sheet
+    from rebat.report.table import Table
 
     columns, caption = _FILE_COLUMNS[:2], ""
     if done.rounded or not done.reproduced:
@@ -438,4 +438,4 @@ def _files_table(done: Reproduction) -> str:
         caption = "line: the first different line, or the line with the largest rounding difference"
     cells = [[getattr(row, name) for name in columns] for row in done.files]
     rows = [["" if cell is None else str(cell) for cell in row] for row in cells]
-    return Sheet("Files", caption, columns, rows, words=len(columns)).text()
+    return Table("", "Files", columns, rows, caption, words=len(columns)).text()

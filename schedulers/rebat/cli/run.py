@@ -19,7 +19,7 @@ from rebat.console.output import print_line, print_remarks, print_result
 from rebat.core.declared import extra
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
-from rebat.core.markup import TableForm
+from rebat.core.formatting import TableForm
 from rebat.drive.choose import VARIABLE, How
 
 Engine = Annotated[

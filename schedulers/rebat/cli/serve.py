@@ -17,9 +17,9 @@ from rebat.cli.main import HungUp, Interrupted, Terminated
 from rebat.cli.options import File, Folder, ForceFolder, Json, Protocol, print_json
 from rebat.core.declared import Count, Seconds, extra
 from rebat.core.errors import InputError, RebatError
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted, duration
 from rebat.core.options import MAX_ATTEMPTS
-from rebat.core.units import format_duration, to_s
+from rebat.core.units import to_s
 
 if TYPE_CHECKING:
     from rebat.api.result import Result
@@ -274,8 +274,8 @@ def _report(session: Messages, spans: list[float], n_probes: int) -> None:
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
         f"{counted(len(spans), 'message')}, {counted(n_probes, 'probe')}, {counted(len(ledger.attempts), 'attempt')} ended, "
-        f"{counted(len(ledger.refusals), 'proposal')} refused{rejected(ledger)}; decision time p50 {cuts[49] * 1e6:.0f} us, "
-        f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
+        f"{counted(len(ledger.refusals), 'proposal')} refused{rejected(ledger)}; decision time p50 {duration(cuts[49])}, "
+        f"p99 {duration(cuts[98])}, total {duration(sum(spans))}"
     )
 
 

@@ -15,7 +15,7 @@ from rebat.cli.command import command
 from rebat.cli.options import File, Protocol
 from rebat.core.declared import Machine, Seconds
 from rebat.core.errors import Deadlock, InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted
 
 if TYPE_CHECKING:
     from rebat.core.jobs import Workload

@@ -12,6 +12,7 @@ import click
 from rebat.cli.command import command
 from rebat.cli.options import AnyPath, File
 from rebat.core.errors import InputError
+from rebat.core.numbers import file_size
 
 RECORDED = "recorded"
 
@@ -79,7 +80,7 @@ def view(
     )
     file = html or Path(f"{out.resolve().name}.html")
     write_text(file, page)
-    click.echo(f"{file}: {len(page.encode()) / 1e6:.1f} MB")
+    click.echo(f"{file}: {file_size(len(page.encode()))}")
     if html is None and not no_browser:
         webbrowser.open(file.resolve().as_uri())
 
@@ -126,11 +127,12 @@ def _stories(folder: Path) -> dict[str, str] | None:
 
 def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:
     """Raise an error if all runs end before the window begins."""
-    from rebat.core.units import format_duration, to_s
+    from rebat.core.numbers import duration
+    from rebat.core.units import to_s
 
     end_us = max(timeline.makespan_us for timeline in timelines)
     if span and span[0] >= end_us:
         raise InputError(
             "begins after the last job has ended",
-            expected=f"before {format_duration(to_s(end_us))}",
+            expected=f"before {duration(to_s(end_us))}",
         )

@@ -16,8 +16,7 @@ from rebat.cli.options import Json, OutFile, OutWorkload, WorkloadFile, Workload
 from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.core.declared import Seconds, Seed, Share, extra
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import counted, duration, percent, share
 
 if TYPE_CHECKING:
     from rebat.runs.scenario import ScenarioOptions
@@ -365,13 +364,13 @@ def _workload_lines(facts: dict[str, Any]) -> list[str]:
 
     lines = [
         f"{counted(facts['jobs'], 'job')} for {counted(facts['nodes'], 'node')}, "
-        f"submitted over {format_duration(facts['span_s'])}"
+        f"submitted over {duration(facts['span_s'])}"
     ]
     if facts["stress"] is not None:
-        lines.append(f"stress            {facts['stress']:.2%}")
+        lines.append(f"stress            {percent(facts['stress'])}")
     for key, label in (("run_time_s", "run time"), ("walltime_s", "walltime")):
         if facts[key]:
-            parts = (f"{name} {format_duration(value)}" for name, value in facts[key].items())
+            parts = (f"{name} {duration(value)}" for name, value in facts[key].items())
             lines.append(f"{label:<18}" + ", ".join(parts))
     if machine := facts["machine"]:
         lines += [
@@ -379,10 +378,10 @@ def _workload_lines(facts: dict[str, Any]) -> list[str]:
         ]
     writing = facts.get("checkpointing", {})
     for name, count in facts["size_classes"].items():
-        share = writing.get(name)
+        part = writing.get(name)
         lines.append(
-            f"jobs of {name:<15} {count:>7}"
-            + (f", {share:.1%} write a checkpoint" if share is not None else "")
+            f"jobs of {name:<15} {count:>7,}"
+            + (f", {share(part)} write a checkpoint" if part is not None else "")
         )
     lines += _flexible_lines(facts)
     for key, label in (
@@ -412,10 +411,10 @@ def _flexible_lines(facts: dict[str, Any]) -> list[str]:
     if set(facts["shapes"]) - {"rigid"}:
         for kind, sizes in facts["shapes"].items():
             name, range_ = f"{kind} jobs", f"{sizes['min']} to {sizes['max']}"
-            lines.append(f"{name:<23} {sizes['jobs']:>7}, on {range_} nodes")
+            lines.append(f"{name:<23} {sizes['jobs']:>7,}, on {range_} nodes")
     for model, count in facts["speedups"].items():
         name = f"speedups {model}"
-        lines.append(f"{name:<23} {count:>7} jobs")
+        lines.append(f"{name:<23} {count:>7,} jobs")
     return lines
 
 

@@ -6,17 +6,17 @@ Commands save results before they print them. Therefore, no result is lost if pr
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Iterable
 from os import PathLike, fspath
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import click
 
 from rebat.core.errors import RebatError
 from rebat.core.formatting import printable
+from rebat.core.numbers import plain
 
 
 class Unprinted(RebatError):
@@ -61,79 +61,11 @@ def silence(stream: TextIO) -> None:
         return  # the stream has no file descriptor
 
 
-WIDTH = 10_000
-"""Maximum width of a table, in characters, if it is not printed on a terminal."""
-
-
-class Sheet(NamedTuple):
-    """A table of texts. The first ``words`` columns contain words, and the others numbers."""
-
-    title: str
-    caption: str
-    columns: list[str]
-    rows: list[list[str]]
-    words: int = 1
-
-    def text(self) -> str:
-        """Return the table as text. On a terminal, it has colours and fits the terminal's width."""
-        from rich.box import SIMPLE_HEAD
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
-
-        def plain(cell: str) -> str:
-            return escape(printable(cell))
-
-        table = Table(
-            title=plain(self.title),
-            caption=plain(self.caption),
-            box=SIMPLE_HEAD,
-            title_justify="left",
-            caption_justify="left",
-            pad_edge=False,
-            collapse_padding=True,
-        )
-        for place, name in enumerate(self.columns):
-            table.add_column(plain(name), justify="left" if place < self.words else "right")
-        for row in self.rows:
-            table.add_row(*map(plain, row))
-        out, text = Console(force_jupyter=False), io.StringIO()
-        console = Console(
-            file=text,
-            force_terminal=out.is_terminal,
-            force_jupyter=False,
-            width=out.width if out.is_terminal else WIDTH,
-            emoji=False,
-        )
-        console.print(table)
-        return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
-
-    def html(self) -> str:
-        """Return the table as HTML, with all cells escaped."""
-        from html import escape
-
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(f"<tr>{''.join(self._cells(row))}</tr>" for row in self.rows)
-        return (
-            f"<table><caption>{escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table><p>{escape(self.caption)}</p>"
-        )
-
-    def _cells(self, row: list[str]) -> list[str]:
-        from html import escape
-
-        sides = ["left" if place < self.words else "right" for place in range(len(row))]
-        return [
-            f'<td style="text-align:{side};white-space:pre">{escape(cell)}</td>'
-            for side, cell in zip(sides, row, strict=True)
-        ]
-
-
 def json_text(value: Any) -> str:
     """Return a value as JSON, indented by 2, without a final newline.
 
     NaN and infinite numbers become null. Numbers of numpy become plain numbers, and paths become
-    text.
+    text. Texts have ASCII signs.
 
     >>> print(json_text({"low": float("nan"), "n": 3}))
     {
@@ -143,7 +75,9 @@ def json_text(value: Any) -> str:
     """
     import msgspec  # 'rebat --help' prints without it
 
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+    return plain(
+        msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import ceil
 from typing import Protocol
 
 import msgspec
 
 from rebat.console.output import print_line
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import duration
+from rebat.core.units import to_s
 from rebat.engine.engine import OnProgress
 
 
@@ -85,7 +87,7 @@ def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
         task = bar.add_task(label, total=jobs, time="0 s")
 
         def on_progress(now_us: int, ended: int, total: int) -> None:
-            simulated = format_duration(to_s(now_us))
+            simulated = duration(to_s(now_us))
             bar.update(task, completed=ended, total=total, time=simulated)
 
         yield on_progress
@@ -96,8 +98,10 @@ def _occasional_lines(label: str) -> OnProgress:
 
     def on_progress(now_us: int, ended: int, total: int) -> None:
         if pace.due():
-            simulated = format_duration(to_s(now_us))
-            print_line(f"rebat: {label}: {ended} of {total} attempts ended, simulated {simulated}")
+            simulated = duration(to_s(now_us))
+            print_line(
+                f"rebat: {label}: {ended:,} of {total:,} attempts ended, simulated {simulated}"
+            )
 
     return on_progress
 
@@ -120,7 +124,7 @@ def counting_bar(label: str, total: int, every_s: float | None = None) -> Iterat
             total = of or total
             bar.update(task, completed=done, total=total)
             if bar.disable and pace.due():
-                print_line(f"rebat: {label}: {done} of {total}")
+                print_line(f"rebat: {label}: {done:,} of {total:,}")
 
         yield on_progress
 
@@ -196,7 +200,7 @@ def _lines(every: int = 20) -> OnCampaignProgress:
 
 
 def _text(now: CampaignProgress) -> str:
-    eta = "" if now.eta_s is None else f" | ETA {format_duration(now.eta_s)}"
+    eta = "" if now.eta_s is None else f" | ETA {duration(ceil(now.eta_s))}"
     note = f" | {now.note}" if now.note else ""
     return (
         f"{now.done}/{now.total} done | {now.running} running | {now.failed} failed"

@@ -21,6 +21,7 @@ from typing import IO
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
+from rebat.core.numbers import file_size
 
 MOST_FILES = 10_000
 """Maximum number of files in an archive."""
@@ -201,16 +202,14 @@ def _check_size(n_files: int, n_bytes: int, where: str) -> None:
     if n_files > MOST_FILES:
         raise InputError(f"has {n_files} files", where, f"at most {MOST_FILES} files")
     if n_bytes > MOST_BYTES:
-        problem = f"has {n_bytes / 1e9:.1f} GB of files"
-        raise InputError(problem, where, f"at most {MOST_BYTES / 1e9:.1f} GB, uncompressed")
+        problem = f"has {file_size(n_bytes)} of files"
+        raise InputError(problem, where, f"at most {file_size(MOST_BYTES)}, uncompressed")
 
 
 def _check_space(folder: Path, n_bytes: int, path: Path) -> None:
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
-        problem = (
-            f"needs {n_bytes / 1e6:.0f} MB, but {folder} has {free / 1e6:.0f} MB of free space"
-        )
+        problem = f"needs {file_size(n_bytes)}, but {folder} has {file_size(free)} of free space"
         raise InputError(problem, str(path), "free space, or another folder in TMPDIR")
 
 

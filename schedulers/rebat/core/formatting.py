@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of files and pages: nouns with numbers, text fields of CSV, and the style of pages.
+"""Texts of files and pages: text fields of CSV, and the style of pages.
 
 A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, possibly after a tab
 or a carriage return. An apostrophe at the beginning (a *guard*) prevents the evaluation. Numbers
@@ -12,25 +12,23 @@ import csv
 import io
 import re
 from collections.abc import Iterable
+from typing import Literal
+
+from rebat.core.errors import unknown_name
+
+TableForm = Literal["latex", "md", "csv"]
+"""A format of a table."""
+
+ENDINGS: dict[TableForm, str] = {"latex": "tex", "md": "md", "csv": "csv"}
+"""The ending of the name of a file in each format."""
 
 
-def counted(count: int, noun: str, several: str = "") -> str:
-    """Return a count with its noun. The plural is ``several``, by default the noun with an "s".
-
-    >>> counted(1, "job"), counted(12, "job"), counted(0, "policy", "policies")
-    ('1 job', '12 jobs', '0 policies')
-    """
-    return f"{count} {noun if count == 1 else several or noun + 's'}"
-
-
-def node_hours(node_s: float) -> str:
-    """Return a node time in node-hours.
-
-    >>> node_hours(5400), node_hours(3.6e7)
-    ('1.5 node-hours', '10,000 node-hours')
-    """
-    hours = node_s / 3600
-    return f"{hours:,.0f} node-hours" if hours >= 1000 else f"{hours:.3g} node-hours"
+def check_form(form: str, where: str) -> TableForm:
+    """Return a format of tables. Raise InputError if it is unknown."""
+    for name in ENDINGS:
+        if form == name:
+            return name
+    raise unknown_name("format", form, ENDINGS).at(where)
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from rebat.core.errors import InputError
 
@@ -69,31 +68,3 @@ def parse_duration(text: str | float) -> float:
             f"{text!r} is not a duration", expected="for example 300, 5min, 1h30min, 2d"
         )
     return total
-
-
-PRINTED_UNITS = ("d", "h", "min", "s")
-"""Units of printed durations."""
-
-
-def format_duration(seconds: float, unit: str = "") -> str:
-    """Return a duration as readable text in a unit, by default in the largest unit that fits.
-
-    >>> format_duration(0.25), format_duration(5400), format_duration(180000), format_duration(1e8)
-    ('0.25 s', '1.5 h', '2.08 d', '1157 d')
-    >>> format_duration(180000, "h")
-    '50 h'
-    """
-    fitting = (unit for unit in PRINTED_UNITS if abs(seconds) >= _UNITS[unit])
-    unit = unit or next(fitting, "s")
-    number = seconds / _UNITS[unit]
-    return f"{number:.0f} {unit}" if abs(number) >= 1000 else f"{number:.3g} {unit}"
-
-
-def exact(seconds: Any) -> str:
-    """Return a duration as text, in the largest unit that needs no rounding.
-
-    >>> exact(5400), exact(3600.25)
-    ('1.5 h', '3600.25 s')
-    """
-    text = format_duration(seconds)
-    return text if parse_duration(text) == seconds else f"{seconds:.12g} s"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rebat.contract import Drain, Move, Refusal, Start, Stop, Undrain, Wait, When
 from rebat.core.attempts import Attempt, Running
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly
 from rebat.drive.lifecycle import Lifecycle
 from rebat.drive.machine import Nodes
 from rebat.kernels.pool import FREE
@@ -29,7 +29,7 @@ def why_not_start(attempt: Attempt | None, start: Start, machine: Nodes) -> Refu
         obstacle = machine.obstacle(start.nodes)
         return obstructed(start.attempt_id, "start", obstacle) if obstacle >= 0 else None
     elif size > machine.n_free:
-        reason = f"needs {counted(size, 'node')}, but the number of free nodes is {machine.n_free}"
+        reason = f"needs {exactly(size, 'node')}, but the number of free nodes is {machine.n_free}"
     return Refusal(start.attempt_id, reason) if reason else None
 
 

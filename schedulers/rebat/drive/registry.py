@@ -23,8 +23,8 @@ from rebat.core.attempts import (
 )
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted
-from rebat.core.formatting import counted
 from rebat.core.jobs import duration_us
+from rebat.core.numbers import exactly
 from rebat.core.traits import RIGID, USUAL, Malleable, Moldable, shape_of, traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.drive.ask_state import AskState
@@ -167,7 +167,7 @@ class Registry:
         job = self.submissions[work.attempt.job_id]
         if not job.shape.allows(n_nodes, job.n_nodes):
             shape = f"it requested {job.n_nodes}, and its shape is {job.shape}"
-            reason = f"cannot run on {counted(n_nodes, 'node')}: {shape}"
+            reason = f"cannot run on {exactly(n_nodes, 'node')}: {shape}"
         elif self._content(work).get("type") != "delay":
             reason = "cannot change its number of nodes: its profile is not a delay"
         return Refusal(attempt_id, reason) if reason else None

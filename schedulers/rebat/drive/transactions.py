@@ -55,8 +55,8 @@ from rebat.contract import (
 from rebat.contract.proposals import PlanByRules
 from rebat.core.attempts import Attempt, Cause, Priority, Running
 from rebat.core.decisions import ExecuteJob, KillJobs, RejectJob
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly
 from rebat.core.options import HUNG, Recovery
 from rebat.core.units import FOREVER_US
 from rebat.drive import checks
@@ -195,7 +195,7 @@ class Transactions(JobRows):
         refusal = self.registry.why_not_size(attempt.id, size)
         if not refusal and (never := self.registry.why_not_again(attempt.id)):
             refusal = Refusal(
-                attempt.id, f"cannot start on {counted(size, 'node')}: {never.reason}"
+                attempt.id, f"cannot start on {exactly(size, 'node')}: {never.reason}"
             )
         return refusal
 

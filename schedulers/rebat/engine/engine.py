@@ -27,7 +27,6 @@ import msgspec
 from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.errors import BatsimAbort, Deadlock, InputError
-from rebat.core.formatting import counted
 from rebat.core.job_table import Jobs
 from rebat.core.jobs import (
     Job,
@@ -39,6 +38,7 @@ from rebat.core.jobs import (
     with_parts,
 )
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly
 from rebat.core.table import Table
 from rebat.core.units import to_s
 from rebat.engine.jobs import (
@@ -317,7 +317,7 @@ class Engine:
         large = [job for job in waiting if job.n_nodes > self.n_nodes]
         text = f"jobs that have not ended: {self._unfinished}"
         if waiting:
-            text += f"; waiting: {_sizes(waiting)}; the machine has {counted(self.n_nodes, 'node')}"
+            text += f"; waiting: {_sizes(waiting)}; the machine has {exactly(self.n_nodes, 'node')}"
         if large:
             text += f"; can never start, so the policy must reject: {_sizes(large)}"
         return text
@@ -708,7 +708,7 @@ def _grouped(events: Iterable[ExternalEvent]) -> Iterator[list[ExternalEvent]]:
 
 def _sizes(jobs: list[EngineJob]) -> str:
     """Return the ids and sizes of the first jobs."""
-    texts = [f"{job.id} ({counted(job.n_nodes, 'node')})" for job in jobs[:3]]
+    texts = [f"{job.id} ({exactly(job.n_nodes, 'node')})" for job in jobs[:3]]
     return ", ".join(texts + ["..."] * (len(jobs) > 3))
 
 

@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
+from rebat.core.numbers import number
 from rebat.figures.paper import fit
 from rebat.results.intervals import Interval
 
@@ -109,7 +110,7 @@ def logarithmic(axes: Any, extent: float) -> None:
 
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if extent < 1e4 else (1,), numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 

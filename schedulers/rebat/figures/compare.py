@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rebat.core.arrays import Floats
-from rebat.core.units import US_PER_S, format_duration
+from rebat.core.numbers import duration
+from rebat.core.units import US_PER_S
 from rebat.figures.canvas import (
     COLOURS,
     FileForms,
@@ -115,7 +116,7 @@ def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
         axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)
         return
     if panel.times_s.min() == panel.times_s.max():
-        text = f"all {len(panel.times_s)}: {format_duration(float(panel.times_s[0]))}"
+        text = f"all {len(panel.times_s)}: {duration(float(panel.times_s[0]))}"
         axis.text(0.5, 0.5, text, ha="center", transform=axis.transAxes)
         return
     unit, size = time_unit([float(np.median(panel.times_s))])

@@ -6,6 +6,7 @@ from __future__ import annotations
 from html import escape
 
 from rebat.core.attempts import Cause, job_name
+from rebat.core.numbers import hundredths
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.canvas import COLOURS
 from rebat.state.ledger import AttemptRecord, Ledger
@@ -16,6 +17,9 @@ _NAMED = {
     Cause.STOLEN: ("#cc3311", "interrupted for another job"),
     Cause.NODE_FAILURE: ("#000000", "hit by a failure"),
 }
+
+
+SECONDS = hundredths.in_unit("s")
 
 
 def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
@@ -31,16 +35,17 @@ def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
     for node, down, up in ledger.node_events.outages(last).rows():
         if up > first and down < last:
             x, width = _span(down, up, first, last)
+            outage = SECONDS.between(to_s(down), to_s(up))
             y = node / n_nodes * HEIGHT
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="1.5" fill="black">'
-                f"<title>node {node} down from {to_s(down):.2f} to {to_s(up):.2f} s</title></rect>"
+                f"<title>node {node} down from {outage}</title></rect>"
             )
     x, _ = _span(steal_us, last, first, last)
     parts.append(f'<path d="M{x:.1f} 0V{HEIGHT:g}" stroke="#cc3311" stroke-dasharray="4 3"/>')
     parts.append(
         f'<text x="{x:.1f}" y="{HEIGHT + 18:g}" font-size="13" text-anchor="middle">'
-        f"steal at {to_s(steal_us):.2f} s</text></svg>"
+        f"steal at {SECONDS(to_s(steal_us))}</text></svg>"
     )
     return "".join(parts)
 
@@ -58,8 +63,8 @@ def _rectangles(record: AttemptRecord, n_nodes: int, first: int, last: int) -> l
     edge, end = _NAMED.get(record.cause, ("white", str(record.cause)))
     title = escape(
         f"job {job_name(attempt.job_id)}, attempt {attempt.number}, "
-        f"{attempt.n_nodes} nodes, {to_s(record.start_us):.2f} to {to_s(record.end_us):.2f} s, "
-        f"{end}"
+        f"{attempt.n_nodes} nodes, "
+        f"{SECONDS.between(to_s(record.start_us), to_s(record.end_us))}, {end}"
     )
     assert record.nodes is not None
     return [

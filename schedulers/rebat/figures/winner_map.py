@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rebat.core.units import format_duration
+from rebat.core.numbers import duration, number, share
 from rebat.figures.canvas import new_figure, policy_colours
 from rebat.figures.labels import label, legend, text_in_box
 from rebat.results.comparison import Winner
@@ -34,7 +34,7 @@ class Axis(NamedTuple):
     @staticmethod
     def of(title: str, values: Sequence[float], is_time: bool) -> Axis:
         """Return an axis of numbers. ``is_time``: they are in seconds."""
-        return Axis(title, values, [format_duration(v) if is_time else f"{v:.6g}" for v in values])
+        return Axis(title, values, [duration(v) if is_time else number(v) for v in values])
 
 
 Cells = Mapping[tuple[Any, Any], Winner]
@@ -70,7 +70,7 @@ def winner_map(cells: Cells, x: Axis, y: Axis, policies: Sequence[str], title: s
             dark = alpha > (LEAST + MOST) / 2 and winner.decided
             text_in_box(
                 axes,
-                f"{winner.lead.mean * 100:.1f}",
+                share.bare(winner.lead.mean),
                 at,
                 (1, 1),
                 fontsize=7,

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly
 from rebat.kernels.box_sums import COPY, least_box, run_sums
 from rebat.models.failures.node_table import NodeTable
 from rebat.models.topology import INTREPID, MIRA, Torus
@@ -372,7 +372,7 @@ class BoxList:
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:
             raise InputError(
-                f"contains laws for {counted(len(table), 'node')}",
+                f"contains laws for {exactly(len(table), 'node')}",
                 expected=f"laws for {n_nodes} nodes",
             )
         if busy.size and int(busy.intervals[-1, 1]) >= n_nodes:
@@ -384,7 +384,7 @@ class BoxList:
         cost = np.where(self.blocks.whole(free), self.blocks.sums(hazard), math.inf)
         index = self.boxes.least(cost)
         if index < 0:
-            problem = f"no box of {counted(self.box_nodes, 'node')} is free"
+            problem = f"no box of {exactly(self.box_nodes, 'node')} is free"
             raise InputError(problem, "busy nodes", "fewer busy nodes")
         box = self.boxes.box(index)
         nodes = self.blocks.nodes(box)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError, short, unknown_name
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.kernels import formula as kernel
 from rebat.kernels.formula import DEEPEST
 
@@ -224,7 +224,7 @@ def _function(name: str, n_arguments: int) -> int:
         raise unknown_name("function", name, FUNCTIONS)
     operation, count = FUNCTIONS[name]
     if n_arguments != count:
-        problem = f"{name} has {counted(n_arguments, 'argument')}"
+        problem = f"{name} has {exactly(n_arguments, 'argument')}"
         raise InputError(problem, expected=str(count))
     return operation
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rebat.core.declared import tagged
 from rebat.core.errors import InputError, short
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 
 MOST = 1e9
 """Maximum of sizes, parallelisms, variances and speeds."""
@@ -90,7 +90,7 @@ class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
     def __post_init__(self) -> None:
         sizes = self.sizes
         if len(sizes) != len(self.speeds) or not sizes:
-            counts = f"has {counted(len(sizes), 'size')} and {counted(len(self.speeds), 'speed')}"
+            counts = f"has {exactly(len(sizes), 'size')} and {exactly(len(self.speeds), 'speed')}"
             raise InputError(counts, "speedup", "one speed per size, and at least one size")
         if sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
             raise InputError(

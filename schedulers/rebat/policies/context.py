@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from rebat.contract import View
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.core.options import PAPER, Dialect
 from rebat.policies.composition import Reaction
 from rebat.policies.malleable.managers import MANAGERS
@@ -44,7 +44,7 @@ class SizeLimit(msgspec.Struct, frozen=True):
         """
         if n_nodes <= self.most:
             return None
-        reason = f"requires {counted(n_nodes, 'node')}, but the maximum is {self.most}"
+        reason = f"requires {exactly(n_nodes, 'node')}, but the maximum is {self.most}"
         if not self.n_spares:
             return reason
         return (

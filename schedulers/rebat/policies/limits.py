@@ -17,7 +17,7 @@ import msgspec
 from rebat.contract import Changes, Proposal, View, Wake
 from rebat.core.attempts import Attempt
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.core.traits import Traits
 from rebat.policies.composition import Planning, Wrapping
 from rebat.policies.own import Rule, UnfitAnswer, called
@@ -113,9 +113,9 @@ def why_barred(kind: str, name: str, limit: Limit, running: tuple[int, int], n_n
     """
     jobs, nodes = running
     if limit.jobs and jobs + 1 > limit.jobs:
-        return f"{kind} {name} runs {counted(jobs, 'job')}, the limit"
+        return f"{kind} {name} runs {exactly(jobs, 'job')}, the limit"
     if limit.nodes and nodes + n_nodes > limit.nodes:
-        return f"{kind} {name} uses {counted(nodes, 'node')}, and the limit is {limit.nodes}"
+        return f"{kind} {name} uses {exactly(nodes, 'node')}, and the limit is {limit.nodes}"
     return ""
 
 
@@ -123,7 +123,7 @@ def why_never(kind: str, name: str, limit: Limit, n_nodes: int) -> str:
     """Return why a job of a group can never start, or an empty text."""
     if not 0 < limit.nodes < n_nodes:
         return ""
-    needs = counted(n_nodes, "node")
+    needs = exactly(n_nodes, "node")
     return f"requires {needs}, but the limit of {kind} {name} is {limit.nodes}"
 
 

@@ -24,10 +24,10 @@ from rebat.contract import View
 from rebat.core.attempts import Attempt
 from rebat.core.cores import groups_of, processors_of
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly, rounded
 from rebat.core.traits import Traits
-from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
+from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.policies.queue_order import check_order
 from rebat.policies.variants import text
 
@@ -84,10 +84,10 @@ class Partition(msgspec.Struct, frozen=True):
     def refuses(self, n_nodes: int, walltime_us: int) -> str:
         """Return why the limits of the partition exclude a job, or an empty text."""
         if n_nodes > self.max_nodes:
-            needs, most = counted(n_nodes, "node"), self.max_nodes
+            needs, most = exactly(n_nodes, "node"), self.max_nodes
             return f"requires {needs}, but the maximum of partition {self.name} is {most}"
         if self.max_time_us and walltime_us > self.max_time_us:
-            limit = format_duration(to_s(self.max_time_us))
+            limit = rounded(to_s(self.max_time_us))
             return f"has a longer walltime than the maximum of partition {self.name}, {limit}"
         return ""
 

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted, node_hours
-from rebat.core.units import format_duration
+from rebat.core.numbers import exactly, node_hours, rounded
 from rebat.records.clock import Floats
 from rebat.records.findings import finding
 from rebat.records.hosts import expanded
@@ -100,8 +99,8 @@ def stragglers_note(
     held_s, total_s = float(node_s[:count].sum()), float(node_s.sum())
     share = held_s / total_s if total_s else 0.0
     text = (
-        f"{count} of {counted(len(times), 'job')} {'was' if count == 1 else 'were'} submitted up "
-        f"to {format_duration(begin_s - times[0])} before all others ({_jobs(ids[:count])}; "
+        f"{count} of {exactly(len(times), 'job')} {'was' if count == 1 else 'were'} submitted up "
+        f"to {rounded(begin_s - times[0])} before all others ({_jobs(ids[:count])}; "
         f"{node_hours(held_s)}, {100 * share:.2g} % of the node time)"
     )
     if all_jobs or share > EARLY_SHARE:
@@ -115,7 +114,7 @@ def stragglers_note(
 def early_note(ids: Sequence[str], longest_s: float) -> str:
     """Return the finding about jobs that started up to ``longest_s`` before their submission."""
     return finding(
-        f"{counted(len(ids), 'job')} started up to {format_duration(longest_s)} before the "
+        f"{exactly(len(ids), 'job')} started up to {rounded(longest_s)} before the "
         f"submission ({_jobs(ids)}): the submission is kept, and a recorded schedule (--schedule) "
         "starts them at the submission",
         "if the times are wrong, correct them in the record",
@@ -125,8 +124,8 @@ def early_note(ids: Sequence[str], longest_s: float) -> str:
 def eligible_note(ids: Sequence[str], longest_s: float) -> str:
     """Return the finding about jobs that became eligible up to ``longest_s`` after submission."""
     return finding(
-        f"{counted(len(ids), 'job')} became eligible after the submission, up to "
-        f"{format_duration(longest_s)} later ({_jobs(ids)}), because of a dependency, a begin "
+        f"{exactly(len(ids), 'job')} became eligible after the submission, up to "
+        f"{rounded(longest_s)} later ({_jobs(ids)}), because of a dependency, a begin "
         "time, a hold or an array limit: the workload uses the later time as the submission",
         "import with --submission submitted to use the users' submissions",
     )
@@ -141,10 +140,10 @@ def runaway_note(ids: Sequence[str], run_s: Floats, limit_s: Floats, how: str) -
         "keep": "kept with the recorded run time",
     }[how]
     worst = int(np.argmax(run_s))
-    ran, limit = format_duration(run_s[worst]), format_duration(limit_s[worst])
+    ran, limit = rounded(run_s[worst]), rounded(limit_s[worst])
     longest = f"the longest ran {ran}" if len(ids) > 1 else f"it ran {ran}"
     return finding(
-        f"{counted(len(ids), 'job')} without an end ran more than twice the limit ({_jobs(ids)}; "
+        f"{exactly(len(ids), 'job')} without an end ran more than twice the limit ({_jobs(ids)}; "
         f"{longest} with a limit of {limit}): {done}",
         f"import with --runaway {_others(('next', 'limit', 'drop', 'keep'), how)}",
     )
@@ -159,7 +158,7 @@ def stale_note(nodes: Iterable[str], count: int, how: str) -> str:
     }[how]
     names = list(dict.fromkeys(nodes))
     return finding(
-        f"{counted(count, 'node event')} without an end, but the node had a job or an event later "
+        f"{exactly(count, 'node event')} without an end, but the node had a job or an event later "
         f"({listed(names)}): {done}",
         f"import with --stale {_others(('next', 'drop', 'keep'), how)}",
     )
@@ -170,7 +169,7 @@ def open_note(nodes: Iterable[str], jobs: bool) -> str:
     names = list(dict.fromkeys(nodes))
     option = "import with --attempts to use later jobs as signs of life"
     return finding(
-        f"{counted(len(names), 'node')} had an event without an end and no later sign of life "
+        f"{exactly(len(names), 'node')} had an event without an end and no later sign of life "
         f"({listed(names)}): down to the end of the record",
         "if they live, correct the events" if jobs else option,
     )
@@ -179,7 +178,7 @@ def open_note(nodes: Iterable[str], jobs: bool) -> str:
 def down_note(ids: Sequence[str], n_jobs: int) -> str:
     """Return the finding about jobs whose last attempt started while one of its nodes was down."""
     return finding(
-        f"the last attempt of {len(ids)} of {counted(n_jobs, 'job')} started while one of its "
+        f"the last attempt of {len(ids)} of {exactly(n_jobs, 'job')} started while one of its "
         f"nodes was down ({_jobs(ids)}): left out",
         "if there are many, the clocks of the two files may differ: import with --zone if one has "
         "local times, or without --events",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.records.mapping import CsvLayout, Fields, TextColumn, TimeColumn, ValueColumn
 from rebat.records.outages import read_outages
 from rebat.records.sources import blocks_of, csv_blocks, opened
@@ -97,7 +97,7 @@ def _events(lines: Iterable[str], problems: Problems) -> Iterator[tuple[int, dic
             place = fields[_LOCATION]
             yield number, {"START": start, "END": end, "LOCATION": place, "PLACE": place}
     if stated != count:
-        problem = f"contains {counted(count, 'event')}" if number else "is empty"
+        problem = f"contains {exactly(count, 'event')}" if number else "is empty"
         expected = f"{stated}, as stated in line 1" if number else "#count=..."
         raise InputError(problem, problems.where, expected)
 

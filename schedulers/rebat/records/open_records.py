@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import exactly, rounded
 from rebat.records.attempts import AttemptsOfNodes, Indices
 from rebat.records.findings import finding
 from rebat.records.hosts import expanded, folded
@@ -120,10 +119,10 @@ class Renewed(NamedTuple):
 
     def note(self, begin_s: float) -> str:
         """Return the finding. ``begin_s`` is the first submission of the record."""
-        until, first = (format_duration(at - begin_s) for at in (self.until_s, self.from_s))
+        until, first = (rounded(at - begin_s) for at in (self.until_s, self.from_s))
         text = (
-            f"{counted(len(self.old), 'node')} ({folded(self.old)}) ran no job after {until}, and "
-            f"{counted(len(self.new), 'node')} ({folded(self.new)}) ran none before {first}: they "
+            f"{exactly(len(self.old), 'node')} ({folded(self.old)}) ran no job after {until}, and "
+            f"{exactly(len(self.new), 'node')} ({folded(self.new)}) ran none before {first}: they "
             "were not in service at the same time"
         )
         option = "'rebat failures import --workload' takes them out, and --nodes sets another size"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rebat.core.errors import InputError
-from rebat.core.units import exact
+from rebat.core.numbers import exact
 from rebat.records.hosts import check_list
 from rebat.records.sources import opened
 from rebat.records.values import NO_VALUES_16, duration_s

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.records.cells import Place
 from rebat.records.clock import Clock, Floats
 from rebat.records.dependencies import array_option, dependency_option
@@ -224,7 +224,7 @@ def _contradictions(rows: Rows) -> list[str]:
     if not lines:
         return []
     return [
-        f"{counted(len(lines), 'record')} in which NNodes differs from the number of nodes in "
+        f"{exactly(len(lines), 'record')} in which NNodes differs from the number of nodes in "
         f"NodeList (first: line {lines[0]}): the workload uses NNodes, the recorded schedule uses "
         "NodeList"
     ]

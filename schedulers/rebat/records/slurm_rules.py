@@ -16,8 +16,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import exact
+from rebat.core.numbers import exact, exactly
 from rebat.records.clock import Clock
 from rebat.records.hosts import check_list
 from rebat.records.sources import opened
@@ -143,7 +142,7 @@ def _rows(lines: Sequence[str], names: list[str], notes: list[str]) -> Iterator[
         elif [cell.strip().lower() for cell in cells[:1]] != names[:1]:
             yield dict(zip(names, cells, strict=True))
     if left_out:
-        notes.append(f"{counted(left_out, 'row')} of rules with another number of columns: ignored")
+        notes.append(f"{exactly(left_out, 'row')} of rules with another number of columns: ignored")
 
 
 # ---- priorities
@@ -246,7 +245,7 @@ class _Associations:
             )
         valid = [row for row in rows if _is_plain(row)]
         if len(valid) < len(rows):
-            left_out = counted(len(rows) - len(valid), "association")
+            left_out = exactly(len(rows) - len(valid), "association")
             notes.append(
                 f"{left_out} with special characters in a name, or for one partition: ignored"
             )
@@ -284,7 +283,7 @@ class _Associations:
                 unknown.append(account)
                 parents[account] = "root"
         if unknown:
-            texts = counted(len(unknown), "account"), ", ".join(unknown[:10])
+            texts = exactly(len(unknown), "account"), ", ".join(unknown[:10])
             notes.append(f"{texts[0]} without the account above it ({texts[1]}): below root")
         return parents
 
@@ -366,12 +365,12 @@ class _Associations:
         ):
             lacking = sum(bool(r.row.get("grptres", "").strip()) and r.nodes is None for r in rows)
             if lacking:
-                texts = counted(lacking, noun), "contains no number of nodes: ignored"
+                texts = exactly(lacking, noun), "contains no number of nodes: ignored"
                 self._notes.append(f"GrpTRES of {' '.join(texts)}")
         for column in _LIMITS:
             stated = sum(bool(row.row.get(column.lower(), "").strip()) for row in self.rows)
             if stated:
-                texts = counted(stated, "association"), "not simulated"
+                texts = exactly(stated, "association"), "not simulated"
                 self._notes.append(f"{column} of {': '.join(texts)}")
 
 
@@ -441,7 +440,7 @@ def _reservations(
             left_out += 1
     if left_out:
         notes.append(
-            f"{counted(left_out, 'reservation')} without nodes, a start or an end: ignored"
+            f"{exactly(left_out, 'reservation')} without nodes, a start or an end: ignored"
         )
 
 

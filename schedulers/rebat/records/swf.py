@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.records.cells import Place
 from rebat.records.clock import EARLIEST_EPOCH_S, Floats
 from rebat.records.mapping import CountColumn, Fields
@@ -98,7 +98,7 @@ def _set_predecessors(rows: Rows) -> None:
     rows.numbers["think"] = np.where(follows & (think > 0), think, np.nan)
     if n_think := int((rows.column("think") > 0).sum()):
         rows.notes.append(
-            f"{counted(n_think, 'job')} with a think time after the end of the preceding job: "
+            f"{exactly(n_think, 'job')} with a think time after the end of the preceding job: "
             "stated in the field think_time, but not simulated"
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted, node_hours
+from rebat.core.numbers import exactly, node_hours
 from rebat.records.clock import Clock, Floats
 from rebat.records.hosts import HostLists
 
@@ -151,7 +151,7 @@ class Problems:
     def notes(self) -> list[str]:
         """Return a sentence for each kind of problem."""
         return [
-            f"{counted(self.counts[kind], 'line')} dropped (first: line {line}): {problem}"
+            f"{exactly(self.counts[kind], 'line')} dropped (first: line {line}): {problem}"
             + (f", expected {expected}" if expected else "")
             + (f" ({node_hours(self._node_s[kind])})" if self._node_s[kind] else "")
             for kind, (line, problem, expected) in self._by_line()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import floor, inf, log10
+from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
 
-from rebat.results.intervals import BySeed, Interval, Shown, exact_number, interval, spread
+from rebat.core.numbers import number, spread
+from rebat.results.intervals import BySeed, Interval, exact_number, interval
 
 
 class Rule(NamedTuple):
@@ -305,10 +306,7 @@ class Judgement(msgspec.Struct, frozen=True):
     @property
     def ours(self) -> str:
         """rebat's number and its interval as text."""
-        if self.estimate is None:
-            return ""
-        text = spread(self.estimate, _digits(self.estimate))
-        return f"{text} {self.unit}" if self.unit else text
+        return spread(self.estimate, number.in_unit(self.unit))
 
     @property
     def size(self) -> str:
@@ -318,28 +316,6 @@ class Judgement(msgspec.Struct, frozen=True):
         if len(self.sizes) == 1:
             return self.sizes[0]
         return _listed(self.sizes)
-
-
-MOST_DECIMALS = 4
-
-
-def _digits(estimate: Interval) -> Shown:
-    """Return the function that writes the numbers of an estimate with a suitable precision.
-
-    The last digit is the second digit of half the width of the interval. Without an interval,
-    numbers have four significant digits.
-
-    >>> exact, wide = exact_number(0.12345), Interval(29.04, 16.0, 43.1, 9)
-    >>> _digits(exact)(0.12345), _digits(wide)(29.04), _digits(exact_number(17.0))(17.0)
-    ('0.1235', '29', '17')
-    >>> [_digits(Interval(1.0369, 1.0271, 1.0477, 9))(end) for end in (1.0271, 1.0477)]
-    ['1.027', '1.048']
-    """
-    half = (estimate.width or 0.0) / 2
-    if half:
-        decimals = min(max(1 - floor(log10(half)), 0), MOST_DECIMALS)
-        return lambda value: f"{value:,.{decimals}f}"
-    return lambda value: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:

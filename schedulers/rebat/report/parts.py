@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a report (judgements, tables and pictures), and the format of numbers.
+"""The parts of a report: judgements, tables and pictures.
 
 A report is written as one self-contained HTML page without scripts, and as Markdown.
 """
@@ -14,24 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from rebat.core.formatting import PAGE_STYLE
-from rebat.core.markup import markdown_lines
 from rebat.report.claims import CONTRADICTED, TOO_FEW, Judgement, summary_of
+from rebat.report.table import Table, bracketed
 from rebat.results.intervals import FEWEST
 from rebat.runs.unit import Unit
-
-
-class Table(msgspec.Struct, frozen=True):
-    """A table of texts.
-
-    ``paper`` names the corresponding table of the paper. ``note`` states the unit and the number
-    of seeds.
-    """
-
-    paper: str
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
-    note: str = ""
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -188,49 +174,6 @@ def means_note(over: str, rows: Iterable[Sequence[str]]) -> str:
     return f"means over {over}" + (", 95 % intervals in brackets" if bracketed(rows) else "")
 
 
-def bracketed(rows: Iterable[Sequence[str]]) -> bool:
-    """Return whether rows of a table contain an interval, in any column except the first."""
-    return any("[" in cell for _, *cells in rows for cell in cells)
-
-
-# ---- format of numbers
-
-
-def percent(value: float | None) -> str:
-    """Format a share in percent with two decimals. The text is empty for None."""
-    return "" if value is None else f"{value:.2%}"
-
-
-def share(value: float) -> str:
-    """Format a share in percent with one decimal."""
-    return f"{value:.1%}"
-
-
-def change(value: float) -> str:
-    """Format a relative difference."""
-    return f"{value:+z.1%}"
-
-
-def points(value: float) -> str:
-    """Format a difference of shares in percentage points."""
-    return f"{100 * value:+z.2f}"
-
-
-def number(value: float | None) -> str:
-    """Format a count; empty for None."""
-    return "" if value is None else f"{value:.1f}"
-
-
-def signed(value: float) -> str:
-    """Format a difference of counts."""
-    return f"{value:+z.1f}"
-
-
-def hours(value: float) -> str:
-    """Format seconds as hours."""
-    return f"{value / 3600:.1f}"
-
-
 class ReportMaker(NamedTuple):
     """A report of simulations.
 
@@ -278,7 +221,6 @@ td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right 
 td:first-child, th:first-child, table.words td { text-align: left }
 table.words th { text-align: left }
 td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
-td.long { white-space: normal; min-width: 14rem }
 li, p, h1, h3 { overflow-wrap: anywhere }
 .figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
@@ -332,11 +274,7 @@ style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %
 {% endif %}{% if r.tables %}<h2>Tables</h2>
 {% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
 {% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
-<div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
-{% for row in t.rows %}<tr>{% for cell in row %}
-<td{% if cell | length > 40 %} class="long"{% endif %}>{{ cell }}</td>
-{%- endfor %}</tr>
-{% endfor %}</table></div>
+<div class="wide">{{ t.grid() | safe }}</div>
 {% endfor %}
 {% endif %}<h2>Provenance</h2>
 <ul>{% for line in r.provenance %}<li>{{ line }}</li>{% endfor %}</ul>
@@ -369,12 +307,16 @@ def markdown(report: Report) -> str:
             [report.subject_of(j), j.claim, j.ours, j.direction, j.size, j.rule, j.paper]
             for j in judgements
         ]
-        lines += [f"## {heading}", "", *markdown_lines(_columns(report), rows), ""] if rows else []
+        lines += (
+            [f"## {heading}", "", *Table("", "", _columns(report), rows).markdown_lines(), ""]
+            if rows
+            else []
+        )
     for table in report.tables:
         paper = f" ({table.paper})" if table.paper else ""
         lines += [f"## {table.title}{paper}", ""]
         lines += [table.note, ""] if table.note else []
-        lines += [*markdown_lines(table.columns, table.rows), ""]
+        lines += [*table.markdown_lines(), ""]
     lines += ["## Provenance", "", *(f"- {line}" for line in report.provenance), ""]
     return _TAG.sub("&lt;", "\n".join(lines))
 

@@ -18,11 +18,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from rebat.core.errors import InputError
+from rebat.core.numbers import Form, decimal, ratio, signed, spread
 from rebat.core.units import parse_duration
 from rebat.figures.charts import Lines
 from rebat.models.failures.laws import LAWS
 from rebat.policies.presets import split_changes
-from rebat.report.parts import Table, bracketed
+from rebat.report.table import Table, bracketed
 from rebat.results.catalogue import metric as about_metric
 from rebat.results.comparison import Case, Runs
 from rebat.results.intervals import (
@@ -30,14 +31,11 @@ from rebat.results.intervals import (
     FEWEST,
     BySeed,
     Interval,
-    Shown,
     interval,
-    marked,
     mean_of_ratios,
     minus,
     ratios,
     relative,
-    spread,
 )
 from rebat.results.measures.platform import are_comparable
 from rebat.runs.labels import FOR_MTBF, SCENARIO_COLUMNS, ScenarioLabel, read_results
@@ -269,10 +267,6 @@ def parsed(policy: str) -> tuple[str, dict[str, str]]:
     return name, dict(axis.partition("=")[::2] for axis in split_changes(text) if axis)
 
 
-Written = Callable[[Interval | None, Shown], str]
-"""Formats an interval as the text of a cell."""
-
-
 class Column(NamedTuple):
     """A metric as a column of a table.
 
@@ -282,15 +276,15 @@ class Column(NamedTuple):
 
     heading: str
     metric: str
-    shown: Shown
-    change: Shown = str
+    shown: Form
+    change: Form = signed
     relative: bool = False
 
 
-def column(name: str, change: Shown = str, relative: bool = False) -> Column:
+def column(name: str, change: Form = signed, relative: bool = False) -> Column:
     """Return the column of a metric, with heading and unit from the catalogue of metrics."""
     row = about_metric(name)
-    shown = "{:.1f}".format if row.unit == "count" else row.text
+    shown = decimal if row.unit == "count" else row.form
     return Column(row.recorded(None), name, shown, change, relative)
 
 
@@ -298,11 +292,10 @@ def means(
     index: RunIndex[Case],
     runs: Mapping[str, Run[Case]],
     columns: Sequence[Column],
-    written: Written = spread,
 ) -> list[list[str]]:
     """Return a row per run, with its name and the mean over the seeds in each column."""
     return [
-        [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
+        [name, *(spread(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
     ]
 
@@ -311,14 +304,13 @@ def differences(
     index: RunIndex[Case],
     pairs: Iterable[tuple[str, Run[Case], Run[Case]]],
     columns: Sequence[Column],
-    written: Written = spread,
 ) -> list[list[str]]:
     """Return a row per pair of runs, with its name and the first run minus the second.
 
     Each column has a mean difference. Values are paired by seed.
     """
     return [
-        [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]
+        [name, *(spread(_changed(index, ours, base, column), column.change) for column in columns)]
         for name, ours, base in pairs
     ]
 
@@ -379,7 +371,7 @@ def _table(
             for policy in others
         ]
         means = [[value for value in numbers if value is not None] for numbers in values]
-        rows.append([label, *(marked(interval(numbers)) for numbers in means)])
+        rows.append([label, *(spread(interval(numbers), ratio, 1.0) for numbers in means)])
     title = f"{settings[0].grid}: {column.heading}, ratio to {base} over all workloads"
     interval_text = " with its interval" if bracketed(rows) else ""
     note = NOTE.format(n=len(workloads), interval=interval_text)

@@ -9,18 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.core.units import format_duration
+from rebat.core.numbers import about_percent, number, percent, ratio, rounded, spread
 from rebat.figures.charts import Panel, Ratios, lines_svg, ratio_title, ratios_svg, shows_intervals
-from rebat.report.parts import (
-    Picture,
-    Report,
-    ReportMaker,
-    Table,
-    bracketed,
-    means_note,
-    percent,
-    seeds_text,
-)
+from rebat.report.parts import Picture, Report, ReportMaker, means_note, seeds_text
 from rebat.report.runs_index import (
     Column,
     RunIndex,
@@ -32,10 +23,11 @@ from rebat.report.runs_index import (
     simulations,
     sweeps,
 )
+from rebat.report.table import Table, bracketed
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import change_text
-from rebat.results.intervals import any_interval, marked, spread
+from rebat.results.intervals import any_interval
 from rebat.results.measures.platform import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.runs.simulating import workload_of
 from rebat.runs.unit import Unit
@@ -151,7 +143,7 @@ def _overview(runs: RunIndex[str]) -> Iterator[Table]:
         for item, label in zip(settings, labels, strict=True):
             base = runs.cases(item)[0]
             cells = [
-                marked(runs.ratio(item, name, base, metric.metric))
+                spread(runs.ratio(item, name, base, metric.metric), ratio, 1.0)
                 + not_comparable(metric.metric, runs.comparable((item, name), (item, base)))
                 for name in names
             ]
@@ -194,7 +186,7 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
             if policy != base:
                 same = runs.comparable((setting, policy), (setting, base))
                 ratios = [
-                    marked(runs.ratio(setting, policy, base, metric.metric))
+                    spread(runs.ratio(setting, policy, base, metric.metric), ratio, 1.0)
                     + not_comparable(metric.metric, same)
                     for metric in shown
                 ]
@@ -230,7 +222,7 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
             texts.append(
                 "useful utilisation is not comparable with that of "
                 f"{scenario.label}, because the work at hand in the window differs by more than "
-                f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
+                f"{about_percent(MOST_APART)} of the window's node time, and at times no job waited"
             )
     return "".join(f"; {text}" for text in texts)
 
@@ -295,14 +287,18 @@ def ratio_picture(title: str, ratios: Ratios, base: str, over: str, note: str) -
 
 
 def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
-    """Yield Tables 2 and 3: statistics of the workloads without checkpoints."""
+    """Yield Tables 2 and 3: statistics of the workloads without checkpoints.
+
+    The file of a report contains these tables. So that its bytes stay the same, numbers have the
+    form of `core.numbers` for programs. `for_readers` writes them for the page.
+    """
     first_units = {unit.spec.workload: unit for unit in reversed(units)}
     facts = {name: describe(workload_of(unit)) for name, unit in sorted(first_units.items())}
-    counted = [fact["size_classes"] for fact in facts.values()]
+    numbers = [fact["size_classes"] for fact in facts.values()]
     classes = [
         c
-        for c in dict.fromkeys(c for of in counted for c in of)
-        if any(of.get(c) for of in counted)
+        for c in dict.fromkeys(c for of in numbers for c in of)
+        if any(of.get(c) for of in numbers)
     ]
     yield Table(
         "Table 2",
@@ -319,12 +315,28 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
         "Stress and run times",
         ["workload", "stress", *columns],
         [
-            [name, percent(fact["stress"])]
-            + [format_duration(fact["run_time_s"][column]) for column in columns]
+            [name, "" if fact["stress"] is None else f"{fact['stress']:.2%}"]
+            + [rounded(fact["run_time_s"][column]) for column in columns]
             for name, fact in facts.items()
         ],
         _of_own_machine(units),
     )
+
+
+def for_readers(table: Table) -> Table:
+    """Return a table of `workload_tables` with numbers for readers.
+
+    >>> for_readers(Table("", "", ["workload", "jobs"], [["june", "3311"], ["may", "90.00%"]])).rows
+    [['june', '3,311'], ['may', '90.00 %']]
+    """
+    rows = [[name, *map(_for_readers, cells)] for name, *cells in table.rows]
+    return msgspec.structs.replace(table, rows=rows)
+
+
+def _for_readers(cell: str) -> str:
+    if cell.isdecimal():
+        return number(int(cell))
+    return percent(float(cell[:-1]) / 100) if cell.endswith("%") else cell
 
 
 def _of_own_machine(units: Sequence[Unit]) -> str:

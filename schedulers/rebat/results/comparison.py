@@ -12,8 +12,9 @@ import msgspec
 
 from rebat.core.files import write_json, write_text
 from rebat.core.formatting import name_field
+from rebat.core.numbers import change, spread
 from rebat.results.catalogue import CATALOGUE, FIRST_PRINTED, N_PRINTED, VERDICT, metric
-from rebat.results.intervals import BySeed, Interval, interval, ratio_of_means, spread
+from rebat.results.intervals import BySeed, Interval, interval, ratio_of_means
 from rebat.results.measures.platform import are_comparable, of_window
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Metric, Name, Unit, Values, flat_metrics
@@ -349,7 +350,7 @@ def verdict(rows: Sequence[MetricRow], seeds: Runs[str]) -> str:
     >>> seeds.add(0, "sfsj", [("flow_mean_s", "all", 97.0)])
     >>> from rebat.results.comparison import rows
     >>> verdict(list(rows(seeds)), seeds)
-    'sfsj against baseline: mean flow -3.0 % (1 run, no interval)'
+    'sfsj against baseline: mean flow −3.0 % (1 run, no interval)'
     """
     by = by_name(rows)
     base, *others = seeds.policies
@@ -362,7 +363,7 @@ def verdict(rows: Sequence[MetricRow], seeds: Runs[str]) -> str:
 
 def _alone(by: _Rows, policy: str, seeds: Runs[str]) -> str:
     parts = [
-        f"{metric(name[0]).title} {spread(shown_value(row.value), metric(name[0]).text)}"
+        f"{metric(name[0]).title} {spread(shown_value(row.value), metric(name[0]).form)}"
         for name in VERDICT
         if (row := by.get((name, policy))) is not None
     ]
@@ -382,7 +383,7 @@ def _best_of_many(by: _Rows, seeds: Runs[str]) -> str:
     best = max(means, key=lambda policy: means[policy])
     title = f"the highest {metric(name[0]).title} of {len(seeds.policies)} policies"
     if best == base:
-        value, runs = metric(name[0]).text(means[best]), runs_text(len(seeds.seeds))
+        value, runs = metric(name[0]).form(means[best]), runs_text(len(seeds.seeds))
         return f"{best} has {title}: {value} ({runs})"
     return f"{best} has {title}.\n{_against(by, best, base, seeds)}"
 
@@ -392,8 +393,8 @@ def _part(row: MetricRow) -> str:
         return ""
     title = metric(row.metric[0]).title
     if row.comparable is False:
-        change = spread(shown_value(row.ratio.minus(1.0)), _percent)
-        return f"{title} {change} (not comparable: different work)"
+        text = spread(shown_value(row.ratio.minus(1.0)), change)
+        return f"{title} {text} (not comparable: different work)"
     return f"{title} {change_text(row.ratio)}"
 
 
@@ -401,17 +402,13 @@ def change_text(ratio: Interval) -> str:
     """Return a ratio as a change in percent, with its interval.
 
     >>> change_text(Interval(0.968, 0.95, 1.01, 9))
-    '-3.2 % [-5.0, +1.0] (not significant)'
+    '−3.2 % [−5.0, +1.0] (not significant)'
     """
-    change = shown_value(ratio.minus(1.0))
-    if change.mean == change.low == change.high == 0.0:
+    effect = shown_value(ratio.minus(1.0))
+    if effect.mean == effect.low == effect.high == 0.0:
         return "unchanged"
-    unsure = change.low is not None and not change.excludes(0.0)
-    return spread(change, _percent) + (" (not significant)" if unsure else "")
-
-
-def _percent(value: float) -> str:
-    return f"{value * 100:+z.1f} %"
+    unsure = effect.low is not None and not effect.excludes(0.0)
+    return spread(effect, change) + (" (not significant)" if unsure else "")
 
 
 def shown_value(estimate: Interval) -> Interval:

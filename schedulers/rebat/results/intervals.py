@@ -26,13 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import comb, exp, fsum, log
 from statistics import fmean, median, stdev
-from string import ascii_letters
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from rebat.core.units import PRINTED_UNITS, format_duration
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
@@ -267,57 +264,6 @@ def relative_width(estimate: Interval | None) -> float | None:
     if estimate is None or estimate.width is None or not estimate.mean:
         return None
     return estimate.width / abs(estimate.mean)
-
-
-# ---- as texts
-
-Shown = Callable[[float], str]
-
-
-def spread(estimate: Interval | None, shown: Shown) -> str:
-    """Format a mean or median with its interval. A unit of all numbers is written only once.
-
-    The ends of an interval of durations have the unit of the mean.
-
-    >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
-    '50.0% [40.0, 70.0]'
-    >>> spread(interval([1.0, 2.0, 3.0]), "{:+z.1f}".format)
-    '+2.0'
-    >>> spread(Interval(1.25 * 86400, 82800, 1.5 * 86400, 9), format_duration)
-    '1.25 d [0.958, 1.5]'
-    """
-    if estimate is None:
-        return ""
-    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
-        return shown(estimate.mean)
-    centre = shown(estimate.mean)
-    unit = centre[len(centre.rstrip(_UNITS)) :]
-    ends = [shown(end) for end in (estimate.low, estimate.high)]
-    if unit.strip() in PRINTED_UNITS and not all(end.endswith(unit) for end in ends):
-        ends = [format_duration(end, unit.strip()) for end in (estimate.low, estimate.high)]
-    if unit and all(end.rstrip(_UNITS) + unit == end for end in ends):
-        ends = [end.removesuffix(unit) for end in ends]
-    return f"{centre} [{ends[0]}, {ends[1]}]"
-
-
-_UNITS = "% " + ascii_letters
-
-
-def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
-    """Format a ratio or effect and its interval, after "=" if the interval contains ``neutral``.
-
-    >>> marked(Interval(1.02, 0.99, 1.05, 9))
-    '= 1.020 [0.990, 1.050]'
-    """
-    if estimate is None:
-        return ""
-    unsure = "" if estimate.low is None or estimate.excludes(neutral) else "= "
-    return unsure + spread(estimate, shown)
-
-
-def narrow(estimate: Interval | None, shown: Shown) -> str:
-    """Format like `spread`, but without line breaks."""
-    return spread(estimate, shown).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 Floats = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import structs
 
 from rebat.core.declared import without_none
-from rebat.core.units import format_duration
+from rebat.core.numbers import Form, duration, hundredths, number, percent
 
 Name = tuple[str, str | None]
 """The name of a metric, and the size class of its jobs."""
@@ -32,6 +32,15 @@ UNITS: dict[Unit, str] = {
     "node time": "node-s",
 }
 """The unit of a value in files. In files, a share of 50 % is 0.5."""
+
+FORMS: dict[Unit, Form] = {
+    "share": percent,
+    "time": duration,
+    "factor": hundredths,
+    "count": number,
+    "node time": number,
+}
+"""How values of a unit are written for readers. Comparisons show node time as a share."""
 
 Whole = Literal[
     "",
@@ -109,9 +118,10 @@ class Metric(msgspec.Struct, frozen=True):
         heading = self.title if usual else self.heading
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
 
-    def text(self, value: float) -> str:
-        """Return a value in the unit of the metric."""
-        return written(self.unit, value)
+    @property
+    def form(self) -> Form:
+        """How values are written for readers."""
+        return FORMS[self.unit]
 
     def named(self, name: str) -> Metric | None:
         """Replace ``*`` so that the metric is called ``name``. If this is impossible, return None.
@@ -139,19 +149,6 @@ class Metric(msgspec.Struct, frozen=True):
     def compared_unit(self) -> Unit:
         """The unit of `compared`."""
         return "share" if self.unit == "node time" else self.unit
-
-
-def written(unit: Unit, value: float | None) -> str:
-    """Return a value in its unit as text, or ``-`` for None."""
-    if value is None:
-        return "-"
-    if unit == "share":
-        return f"{value:.4%}" if 0 < value < 0.001 else f"{value:.2%}"
-    if unit == "factor":
-        return f"{value:.2f}"
-    if unit == "time":
-        return format_duration(value)
-    return f"{value:g}" if value == int(value) else f"{value:.4g}"
 
 
 def name_text(name: Name) -> str:

@@ -26,7 +26,7 @@ from msgspec.structs import FieldInfo, replace
 from rebat.core.declared import converted
 from rebat.core.errors import InputError, RebatError, error_at, short, unknown_name
 from rebat.core.files import located
-from rebat.core.units import exact
+from rebat.core.numbers import exact
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import (
     LAWS,

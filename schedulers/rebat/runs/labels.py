@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 from rebat.core.declared import Declared, declared
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
-from rebat.core.units import exact, format_duration
+from rebat.core.numbers import exact, exactly, rounded
 from rebat.models.failures.laws import name_of
 from rebat.runs.scenario import (
     Conditions,
@@ -47,7 +46,7 @@ _MANY_DIGITS = re.compile(r"\d+\.\d{3,} s\b")
 
 
 def _rounded(seconds: re.Match[str]) -> str:
-    return format_duration(float(seconds[0].removesuffix(" s")))
+    return rounded(float(seconds[0].removesuffix(" s")))
 
 
 class ScenarioLabel(Conditions, frozen=True):
@@ -291,5 +290,5 @@ def rejections(path: Path) -> str:
     jobs = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
     if not jobs:
         return ""
-    runs, count = counted(len(jobs), "run"), counted(int(sum(jobs.values())), "job")
+    runs, count = exactly(len(jobs), "run"), exactly(int(sum(jobs.values())), "job")
     return f"{runs} rejected {count} in total; flows do not include rejected jobs"

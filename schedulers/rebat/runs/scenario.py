@@ -22,7 +22,7 @@ from rebat.core.cores import MAX_NODES
 from rebat.core.declared import Count, Seconds, declared
 from rebat.core.durations import LARGEST_SEED
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.models.checkpoint import Accounting, Rounding, Survives
 from rebat.models.failures.correlated import Correlated, Correlation, correlated
@@ -154,11 +154,11 @@ _SILENT = Need(
 
 
 def _of_nodes(count: int) -> str:
-    return counted(count, "node")
+    return exactly(count, "node")
 
 
 def _of_attempts(most: int) -> str:
-    return f"at most {counted(most, 'interruption')} per job"
+    return f"at most {exactly(most, 'interruption')} per job"
 
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
+from rebat.core.numbers import counted, duration
 from rebat.core.traits import traits_of
-from rebat.core.units import format_duration
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.models.failures.recorded import Trace
 from rebat.policies.presets import Preset, preset, scheduler
@@ -90,7 +89,7 @@ def _failures(site: Site, workload: Workload) -> str:
     events = list(Trace(str(file)).events(workload.n_nodes))
     n = sum(not event.available for event in events)
     mtbf_s = machine_mtbf_s(events)
-    mtbf = f", MTBF of the machine {format_duration(mtbf_s)}" if mtbf_s else ""
+    mtbf = f", MTBF of the machine {duration(mtbf_s)}" if mtbf_s else ""
     return f"{counted(n, 'failure')}{mtbf}"
 
 

@@ -17,7 +17,7 @@ from rebat.core.attempts import check_ids
 from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.core.units import to_s
 from rebat.drive.drivers import driver_for
 from rebat.drive.messages import Messages
@@ -239,7 +239,7 @@ def other_machines(event: SimulationBegan) -> Iterator[str]:
 def other_machine(n_hosts: int, workload: str, n_nodes: int, machine: str = "platform") -> str:
     """Return the warning that a platform has another number of hosts than a workload."""
     return (
-        f"the {machine} has {counted(n_hosts, 'host')}, but the workload {workload} is for "
+        f"the {machine} has {exactly(n_hosts, 'host')}, but the workload {workload} is for "
         f"{n_nodes} (nb_res); the schedule will differ from that of 'rebat run'"
     )
 

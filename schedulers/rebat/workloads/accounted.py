@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from rebat.core.formatting import counted as several
+from rebat.core.numbers import exactly
 from rebat.records.attempts import (
     AttemptsOfNodes,
     Correction,
@@ -49,7 +49,7 @@ from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
 from rebat.workloads.checkpoint_table import EARLIER
 from rebat.workloads.recorded_dependencies import RecordedDependencies, recorded_dependencies
-from rebat.workloads.trace import PlacedTrace, TraceColumns, TraceOptions, counted
+from rebat.workloads.trace import PlacedTrace, TraceColumns, TraceOptions, job_count
 
 
 class AccountedJobs(NamedTuple):
@@ -337,7 +337,7 @@ def _notes(
     table: Rows, jobs: JoinedJobs, events: NodeEvents | None, cuts: list[Correction]
 ) -> list[str]:
     notes = [
-        f"{several(n, 'record')} dropped: {reason}" for reason, n in sorted(table.dropped.items())
+        f"{exactly(n, 'record')} dropped: {reason}" for reason, n in sorted(table.dropped.items())
     ]
     notes += [f"{n} {reason}: joined" for reason, n in sorted(jobs.dropped.items())]
     notes += table.notes
@@ -345,11 +345,11 @@ def _notes(
     if restarted:
         total = int(jobs.n_attempts.sum())
         notes.append(
-            f"{counted(restarted)} with several attempts ({total} attempts in total): each job "
+            f"{job_count(restarted)} with several attempts ({total} attempts in total): each job "
             "is imported with the first submission and the run time of the last attempt"
         )
     if jobs.n_recycled:
-        ids = f"{counted(jobs.n_recycled)} with the id of an earlier job"
+        ids = f"{job_count(jobs.n_recycled)} with the id of an earlier job"
         notes.append(f"{ids} (another user, or submitted after its end): imported as other jobs")
     states = Counter(table.text("state")[jobs.last[jobs.started]].tolist())
     for group, text in (
@@ -357,10 +357,10 @@ def _notes(
         (CUT, "cut and never completed: run time until the cut"),
     ):
         if count := sum(states[state] for state in group):
-            notes.append(f"{counted(count)} {text}")
+            notes.append(f"{job_count(count)} {text}")
     if events is not None:
         notes += [
-            f"events: {several(n, 'row')} dropped: {reason}" for reason, n in events.dropped.items()
+            f"events: {exactly(n, 'row')} dropped: {reason}" for reason, n in events.dropped.items()
         ]
         notes += [f"events: {note}" for note in events.notes]
     return notes + _corrected(cuts)
@@ -369,7 +369,7 @@ def _notes(
 def _corrected(cuts: list[Correction]) -> list[str]:
     if not cuts:
         return []
-    continued = several(len(cuts), "attempt continues", "attempts continue")
+    continued = exactly(len(cuts), "attempt continues", "attempts continue")
     notes = [f"{continued} after a failure of a node: cut at the failure"]
     for cut in cuts[:MAX_LISTED]:
         lost = "" if np.isinf(cut.end_s) else f", {cut.end_s - cut.cut_s:.0f} s before its end"
@@ -378,6 +378,6 @@ def _corrected(cuts: list[Correction]) -> list[str]:
             f"{cut.node} failed"
         )
     if len(cuts) > MAX_LISTED:
-        more = several(len(cuts) - MAX_LISTED, "more correction")
+        more = exactly(len(cuts) - MAX_LISTED, "more correction")
         notes.append(f"and {more}: import with --corrections FILE to write them all to a file")
     return notes

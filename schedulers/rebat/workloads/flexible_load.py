@@ -23,7 +23,7 @@ from rebat.core.units import US_PER_S
 from rebat.models.speedup import SIGMA_MAX, Downey, SpeedupTable
 from rebat.workloads import cirne_berman as laws
 from rebat.workloads.arrivals import Arrivals
-from rebat.workloads.trace import counted
+from rebat.workloads.trace import job_count
 
 MIXES = {
     "mixed": (400, 300, 300),
@@ -265,7 +265,7 @@ def flex(
         extra = job.extra | fields_of(shape)
         jobs.append(msgspec.structs.replace(job, profile=name, extra=extra))
     note = (
-        f"{counted(counts[Malleable])} made malleable, {counted(counts[Moldable])} moldable "
+        f"{job_count(counts[Malleable])} made malleable, {job_count(counts[Moldable])} moldable "
         f"(shares {malleable:g} and {moldable:g}, seed {seed})"
     )
     notes = (*workload.notes, note)
@@ -380,7 +380,7 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
         profiles[name] = workload.profiles[job.profile] | _constant(job.n_nodes)
         jobs.append(_widened(job, request, name))
         n_changed += 1
-    note = f"{counted(n_changed)} with {spares} spare nodes each"
+    note = f"{job_count(n_changed)} with {spares} spare nodes each"
     notes = (*workload.notes, note)
     return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles, notes=notes)
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from rebat.core.arrays import Floats
 from rebat.core.dependencies import KINDS, Condition, dependency_text
-from rebat.core.formatting import counted
 from rebat.core.job_table import Jobs
+from rebat.core.numbers import exactly
 from rebat.core.table import Column
 from rebat.records.attempts import JoinedJobs
 from rebat.records.table import Rows
@@ -254,4 +254,4 @@ def _notes(counts: Counter[str]) -> Iterator[str]:
         if count := counts[key]:
             plural = {"dependency": "dependencies", "limit of an array": "limits of arrays"}
             many = count > 1 and noun in plural
-            yield f"{count} {plural[noun]} {text}" if many else f"{counted(count, noun)} {text}"
+            yield f"{count} {plural[noun]} {text}" if many else f"{exactly(count, noun)} {text}"

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.formatting import counted
 from rebat.core.jobs import Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly
 from rebat.records.findings import finding
 from rebat.records.hosts import HostLists, expanded
 from rebat.records.judge import listed
@@ -78,7 +78,7 @@ def reservations_of(record: AccountedJobs, stated: SlurmRules) -> Reserved:
     unknown = int(((recorded != "") & (owner == "") & record.jobs.started).sum())
     if unknown:
         notes.append(
-            f"{counted(unknown, 'job')} ran in a reservation that the rules do not state: "
+            f"{exactly(unknown, 'job')} ran in a reservation that the rules do not state: "
             "simulated like other jobs"
         )
     trace = _with_reservations(record.trace, owner)
@@ -99,7 +99,7 @@ def _inside(lists: HostLists, nodes: str) -> npt.NDArray[np.bool_]:
 def _unowned(name: str, ids: Sequence[str]) -> str:
     jobs = f"{'job' if len(ids) == 1 else 'jobs'} {listed(ids)}"
     return finding(
-        f"reservation {name} states no users, but {counted(len(ids), 'job')} ran in it ({jobs}): "
+        f"reservation {name} states no users, but {exactly(len(ids), 'job')} ran in it ({jobs}): "
         "in a simulation with rules=reservations, they start in its time, on its nodes",
         "export reservations with the column Associations to state who may use it",
     )
@@ -137,7 +137,7 @@ def with_rules(
     rows = [*_reservation_texts(machine, reservations, origin_s, left_out)]
     if rows:
         rules["reservations"] = "+".join(rows)
-    notes = [f"{counted(n, 'reservation')} left out: {why}" for why, n in sorted(left_out.items())]
+    notes = [f"{exactly(n, 'reservation')} left out: {why}" for why, n in sorted(left_out.items())]
     return msgspec.structs.replace(
         workload, machine={**machine, "rules": rules}, notes=(*workload.notes, *notes)
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 from rebat.core.dependencies import conditions_of
 from rebat.core.files import write_text
-from rebat.core.formatting import counted
 from rebat.core.jobs import Workload, duration_us
+from rebat.core.numbers import exactly
 from rebat.core.traits import traits_of
 from rebat.core.units import US_PER_S
 from rebat.records.swf import THINK_TIME
@@ -65,7 +65,7 @@ class Predecessors:
         lost = "with several dependencies, or on the start of a job: the trace lacks some of them"
         limit = "of arrays with a limit of simultaneous tasks: the trace lacks the limit"
         rows = (self._n_lost, lost), (self._n_limited, limit)
-        return [f"{counted(n, 'job')} {text}" for n, text in rows if n]
+        return [f"{exactly(n, 'job')} {text}" for n, text in rows if n]
 
 
 def _lines(workload: Workload, before: Predecessors) -> Iterator[str]:

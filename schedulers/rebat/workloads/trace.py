@@ -21,12 +21,11 @@ from rebat.core.arrays import Floats
 from rebat.core.cores import MAX_NODES
 from rebat.core.declared import Count, Machine, Seconds, declared
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.formatting import counted as several
-from rebat.core.formatting import node_hours
 from rebat.core.job_table import NO_WALLTIME
 from rebat.core.jobs import Workload, rounded_us
+from rebat.core.numbers import exactly, node_hours, rounded
 from rebat.core.traits import OWNERS
-from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
+from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.records.clock import zone_of
 from rebat.records.findings import is_finding
 from rebat.records.judge import record_begin_s, stragglers_note
@@ -103,7 +102,7 @@ class TraceColumns:
         if not n_dropped:
             return self
         held = "" if reason in self.idle else _held(self.node_s[~mask].sum())
-        return self.take(mask).noting(f"{counted(n_dropped)} dropped: {reason}{held}")
+        return self.take(mask).noting(f"{job_count(n_dropped)} dropped: {reason}{held}")
 
     @property
     def node_s(self) -> Floats:
@@ -160,10 +159,10 @@ _COLUMNS = (
 )
 
 
-def counted(count: Any) -> str:
+def job_count(count: Any) -> str:
     """Return a number of jobs in words.
 
-    >>> counted(1), counted(12)
+    >>> job_count(1), job_count(12)
     ('1 job', '12 jobs')
     """
     return f"{int(count)} job" + ("s" if count != 1 else "")
@@ -176,13 +175,15 @@ def _held(node_s: float) -> str:
 
 def _missing_run(trace: TraceColumns, missing: Mask) -> TraceColumns:
     walltime_s = np.where(missing, trace.run_s + 1, trace.walltime_s)
-    note = f"{counted(missing.sum())} without walltime: the walltime was set to the run time + 1 s"
+    note = (
+        f"{job_count(missing.sum())} without walltime: the walltime was set to the run time + 1 s"
+    )
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
 def _missing_none(trace: TraceColumns, missing: Mask) -> TraceColumns:
     walltime_s = np.where(missing, np.nan, trace.walltime_s)
-    note = f"{counted(missing.sum())} without walltime: imported without walltime"
+    note = f"{job_count(missing.sum())} without walltime: imported without walltime"
     return replace(trace, walltime_s=walltime_s).noting(note)
 
 
@@ -194,8 +195,8 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
     """Raise walltimes above the run times, as the authors of the node-stealing paper do."""
     walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
     note = (
-        f"{counted(over.sum())} ran up to or over the walltime: the walltime was raised to the run "
-        "time + 1 s"
+        f"{job_count(over.sum())} ran up to or over the walltime: the walltime was raised to the "
+        "run time + 1 s"
     )
     return replace(trace, walltime_s=walltime_s).noting(note)
 
@@ -204,7 +205,7 @@ def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
     # Batsim kills a job if run time and walltime are equal. Subtract 1 s, or half below 2 s.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
     note = (
-        f"{counted(over.sum())} ran up to or over the walltime: the run time was shortened to "
+        f"{job_count(over.sum())} ran up to or over the walltime: the run time was shortened to "
         "1 s less"
     )
     return replace(trace, run_s=np.where(over, below_s, trace.run_s)).noting(note)
@@ -216,7 +217,7 @@ def _drop_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
 
 def _keep_overrun(trace: TraceColumns, over: Mask) -> TraceColumns:
     return trace.noting(
-        f"{counted(over.sum())} ran over the walltime: Batsim will kill them at the walltime"
+        f"{job_count(over.sum())} ran over the walltime: Batsim will kill them at the walltime"
     )
 
 
@@ -328,8 +329,8 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
             raise InputError(f"is {value!r}", f"option {key}", "a whole number, at least 1")
     first_s, last_s = chosen.first_s, chosen.last_s
     if first_s is not None and last_s is not None and last_s <= first_s:
-        problem = f"is {format_duration(last_s)}, which is not after option first"
-        raise InputError(problem, "option last", f"more than {format_duration(first_s)}")
+        problem = f"is {rounded(last_s)}, which is not after option first"
+        raise InputError(problem, "option last", f"more than {rounded(first_s)}")
     zone_of(chosen.tz)
     return chosen
 
@@ -557,12 +558,12 @@ def _shared_owners(trace: TraceColumns) -> list[dict[str, Any]]:
 
 def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> Floats:
     if cap is not None and (sizes > cap).any():
-        notes.append(f"{counted((sizes > cap).sum())} larger than {cap} nodes: reduced to {cap}")
+        notes.append(f"{job_count((sizes > cap).sum())} larger than {cap} nodes: reduced to {cap}")
         sizes = np.minimum(sizes, cap)
     if (sizes > n_nodes).any():
         n_large = (sizes > n_nodes).sum()
-        machine = several(n_nodes, "node")
-        notes.append(f"{counted(n_large)} larger than the machine of {machine}: kept")
+        machine = exactly(n_nodes, "node")
+        notes.append(f"{job_count(n_large)} larger than the machine of {machine}: kept")
     return sizes
 
 
@@ -577,7 +578,7 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
         names.append(job_id if seen[job_id] == 1 else f"{job_id}-{seen[job_id]}")
     example = next(job_id for job_id, n in seen.items() if n > 1)
     notes.append(
-        f"{counted(len(ids) - len(seen))} with a repeated id: renamed, for example to {example}-2"
+        f"{job_count(len(ids) - len(seen))} with a repeated id: renamed, for example to {example}-2"
     )
     return names
 

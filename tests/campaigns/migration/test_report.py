@@ -11,10 +11,11 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
+from rebat.core.numbers import MINUS, decimal, points, share, spread
 from rebat.figures.torus import cores_at_instants
 from rebat.policies.presets import preset
 from rebat.report.runs_index import RunIndex, Setting
-from rebat.results.intervals import ANY_SEED, Interval, narrow
+from rebat.results.intervals import ANY_SEED, Interval
 from rebat.runs.labels import ScenarioLabel
 from rebat.runs.single import simulate
 from rebat.shipped.campaigns.migration import beyond, claims, report, runs
@@ -155,9 +156,9 @@ def test_a_row_says_what_the_runs_say(evidence) -> None:
         for run in (load.base, load.others[0])
     )
     fall = np.array(after) - before
-    assert table.rows[1][:3] == ["50 %, compaction", table.rows[1][1], "41.7%"]
-    assert table.rows[1][1].startswith(f"{np.mean(after):.1%}")
-    assert table.rows[1][3] == f"{100 * fall.mean():+.2f}"
+    assert table.rows[1][:3] == ["50 %, compaction", table.rows[1][1], "41.7 %"]
+    assert table.rows[1][1].startswith(f"{share(np.mean(after))}")
+    assert table.rows[1][3] == points(fall.mean())
 
 
 def test_groups_are_found_by_their_policies(evidence) -> None:
@@ -313,8 +314,8 @@ def test_what_of_the_energy_sleeping_alone_saves() -> None:
     numbers = {("g", "w", policy): {"energy_kwh": [value]} for policy, value in kwh.items()}
     (sentence,) = report.answers(_told(numbers))
     text = sentence.replace("\N{NO-BREAK SPACE}", " ")
-    assert "only sleeping -30.0%, sleeping and compaction -40.0%" in text
-    assert "only sleeping achieves 75%" in text
+    assert f"only sleeping {MINUS}30.0 %, sleeping and compaction {MINUS}40.0 %" in text
+    assert "only sleeping achieves 75 %" in text
     claim = "w", "compaction saves energy if empty nodes sleep"
     assert _verdicts(_told(numbers))[claim]
     numbers["g", "w", "compaction:react=compaction+sleep"]["energy_kwh"] = [8.0]
@@ -334,7 +335,7 @@ def test_proactive_migration_is_held_against_all_others() -> None:
     assert found["w, g", f"{better} replacement"]
     assert not found["w, g", f"{better} stealing"]
     (sentence,) = report.answers(_told(numbers, failure_model="weibull"))
-    assert "-5.00 points compared with stealing" in sentence
+    assert "\N{MINUS SIGN}5.00 points compared with stealing" in sentence
     assert "No job was moved" in sentence
 
 
@@ -351,7 +352,7 @@ def test_published_values_are_judged_in_groups() -> None:
     judged = {group.claim: group for group in claims.published_values(_told(numbers, 1))}
     first = judged["without migration 53.5 % of node time is mixed"]
     assert (first.direction, first.sizes) == ("", ["inside"])
-    fall = judged["compaction: the share of mixed nodes changes by -11.8 points"]
+    fall = judged["compaction: the share of mixed nodes changes by \N{MINUS SIGN}11.8 points"]
     assert (fall.sizes, fall.rule) == (["outside"], "1 published values: 50 % is outside")
     few = _mixed(("cluster", [0.53, 0.54]), ("compaction", [0.3, 0.3]))
     sizes = [size for group in claims.published_values(_told(few, 1)) for size in group.sizes]
@@ -360,10 +361,10 @@ def test_published_values_are_judged_in_groups() -> None:
 
 def test_an_interval_is_left_out_if_all_seeds_agree() -> None:
     agreed, single = Interval(0.5, 0.5, 0.5, 9), Interval(0.5)
-    assert narrow(agreed, "{:.1f}".format) == narrow(single, "{:.1f}".format) == "0.5"
+    assert spread(agreed, decimal) == spread(single, decimal) == "0.5"
     wide = Interval(0.5, 0.4, 0.6, 9)
-    assert narrow(wide, "{:.1f}".format) == "0.5\N{NO-BREAK SPACE}[0.4,\N{NO-BREAK SPACE}0.6]"
-    assert narrow(None, str) == ""
+    assert spread(wide, decimal) == "0.50 [0.40, 0.60]"
+    assert spread(None, decimal) == ""
 
 
 def test_seeds_leave_a_claim_undecided_or_are_too_few() -> None:

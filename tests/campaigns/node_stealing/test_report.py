@@ -11,14 +11,16 @@ import pytest
 
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
+from rebat.core import numbers
 from rebat.core.attempts import Attempt, Cause
 from rebat.core.errors import InputError
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import percent
 from rebat.figures.steal_hour import steal_hour
 from rebat.report.claims import Claim, Rule, judge
 from rebat.report.runs_index import RunIndex, Setting, simulations
-from rebat.results.intervals import Interval, interval, spread
+from rebat.results.intervals import Interval, interval
 from rebat.runs.labels import USUAL_CHECKPOINTS, ScenarioLabel
 from rebat.shipped.campaigns.node_stealing import report as code
 from rebat.shipped.campaigns.node_stealing.claims import MONTHS, judgements, rows_of
@@ -308,7 +310,7 @@ def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> N
     for claim, metric in zip(quoted, metrics, strict=True):
         for grid, ours in (("from the paper", "h111"), ("from the program", "authors-h111")):
             found = interval(gain(months, ends[grid], ours, metric))
-            assert spread(found, "{:.3f}".format) in claim.why
+            assert numbers.spread(found, numbers.ratio) in claim.why
 
 
 def test_no_results_are_told(tmp_path: Path) -> None:
@@ -408,7 +410,7 @@ def test_several_mtbfs_are_one_sweep_of_which_every_number_is_shown(tmp_path: Pa
     for setting in family:
         mean = runs.mean(setting, "h111", "useful_utilisation")
         assert mean is not None
-        assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {mean:.2%} |" in text
+        assert f"| {setting.scenario.mtbf_s / 60:g} min, 10 min | h111 | {percent(mean)} |" in text
 
 
 def june(scenario: ScenarioLabel) -> Setting:

@@ -12,6 +12,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.campaign.store import Store
 from rebat.cli import main as cli
+from rebat.core import numbers
 from rebat.core.errors import InputError
 from rebat.report.runs_index import RunIndex, Setting
 from rebat.results.intervals import (
@@ -21,7 +22,6 @@ from rebat.results.intervals import (
     interval,
     minus,
     relative,
-    spread,
 )
 from rebat.runs.labels import ScenarioLabel
 from rebat.shipped.campaigns.replacement import beyond, claims
@@ -169,8 +169,8 @@ def test_medians_and_their_intervals_by_hand() -> None:
     assert (six.mean, six.low, six.high) == (6.5, 0.0, 25.0)
     assert (five.mean, five.low, five.high) == (4.0, None, None)
     assert interval({}, of_median=True) is None
-    assert spread(interval(values, of_median=True), "{:g}".format) == "20.5 [1, 64]"
-    assert spread(interval({7: 3.0}, of_median=True), "{:g}".format) == "3"
+    assert numbers.spread(interval(values, of_median=True), numbers.number) == "20 [1, 64]"
+    assert numbers.spread(interval({7: 3.0}, of_median=True), numbers.number) == "3"
 
 
 def test_the_sources_of_a_run_are_all_of_its_hits(evidence) -> None:
@@ -256,7 +256,7 @@ def test_claims_follow_from_their_numbers() -> None:
         "dbes:react=replacement": [0.01, 0.0, 0.01, 0.015, 0.01, 0.01],
     }
     found = _verdicts(told(rises))
-    assert found["rigid: failures lengthen the makespan by 18% without replacement"]
+    assert found["rigid: failures lengthen the makespan by 18 % without replacement"]
     assert found["DBES: with replacement the makespan stays close to the makespan without failures"]
     assert found["failures lengthen the makespan of DBES less than that of rigid"]
     assert found["replacement shortens the makespan of DBES under failures"]
@@ -275,7 +275,7 @@ def test_claims_follow_from_their_numbers() -> None:
 
 
 def test_published_values_are_compared_with_the_interval() -> None:
-    claim = "rigid: failures lengthen the makespan by 18% without replacement"
+    claim = "rigid: failures lengthen the makespan by 18 % without replacement"
 
     def size(*rises: float) -> str:
         judged = {j.claim: j for j in claims.judgements(told({"baseline": [*rises]}))}
@@ -293,7 +293,7 @@ def test_a_single_workload_does_not_decide() -> None:
     judged = {j.claim: j for j in claims.judgements(told(rises))}
     rigid = judged["failures lengthen the makespan of rigid"]
     assert (rigid.number, rigid.holds) == (pytest.approx(0.18), True)
-    assert rigid.ours == "0.18 [0.17, 2.00]"
+    assert rigid.ours == "0.2 [0.2, 2.0]"
 
 
 def test_seeds_may_leave_a_claim_undecided() -> None:
@@ -325,7 +325,7 @@ def test_the_first_choice_is_the_reference(evidence) -> None:
     ((table, sentence),) = beyond.choices(evidence)
     labels = [row[0] for row in table.rows]
     assert labels == ["as above", "even, shape=1.0", "even, shape=2.0", "paper"]
-    assert table.rows[-1][1] == "+18.0%"
+    assert table.rows[-1][1] == "+18.0 %"
     assert table.rows[0][-1] and not table.rows[1][-1]
     assert "The row 'as above' is closest to the published increases of the makespan" in sentence
 

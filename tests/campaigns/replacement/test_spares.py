@@ -56,8 +56,8 @@ def test_the_table_has_a_row_per_kind_of_spare_nodes() -> None:
         "4 of each job",
     ]  # fmt: skip
     last = table.rows[-1]
-    assert last[1].startswith("40.0") and last[3].startswith("+25.0%")
-    assert last[4].startswith("75.0%") and last[5].startswith("25.0%")
+    assert last[1].startswith("40.0") and last[3].startswith("+25.0 %")
+    assert last[4].startswith("75.0 %") and last[5].startswith("25.0 %")
 
 
 @pytest.mark.parametrize(("useful", "verdict"), [(100_000, "contradicted"), (250_000, "holds")])

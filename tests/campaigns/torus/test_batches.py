@@ -13,6 +13,7 @@ import pytest
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_pages, write_report
 from rebat.core.errors import InputError
+from rebat.core.numbers import share
 from rebat.models.batch import Batch, run_batch
 from rebat.models.failures.per_node_laws import Weibull, system_mttf_s
 from rebat.report.claims import extreme
@@ -230,7 +231,7 @@ def test_the_report(tmp_path: Path) -> None:
     kept = write_pages(tmp_path / "a" / "results.parquet", tmp_path / "c")
     assert [path.read_text() for path in kept] == [page, words]
     assert page.count("<svg") == 4
-    for said in ("Table 1", "Figure 3", "Figure 4", "The paper contains contradictions", "46.8%"):
+    for said in ("Table 1", "Figure 3", "Figure 4", "The paper contains contradictions", "46.8 %"):
         assert said in words
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page
@@ -305,7 +306,7 @@ TIMES = {
 
 def test_every_list_is_judged_by_the_number_beside_it(tmp_path: Path) -> None:
     evidence = evidence_of(TIMES, tmp_path, {"trace8": (22000, 32)})
-    judged = [j for j in judgements(evidence) if "jobs of 72 h complete 6.3%" in j.claim]
+    judged = [j for j in judgements(evidence) if "jobs of 72 h complete 6.3 %" in j.claim]
     assert [j.workload for j in judged] == ["trace8, list 16", "trace8, list all"]
     assert [j.direction for j in judged] == ["holds", "holds"]
     assert [j.size for j in judged] == ["inside", "outside"]
@@ -357,7 +358,7 @@ def test_gains_are_paired_by_seed(ran: tuple[Path, Path], tmp_path: Path) -> Non
     mean = interval(gains)
     text = write_report(open_campaign(file), results, tmp_path)[1].read_text()
     (line,) = (li for li in text.splitlines() if li.startswith("| 2 h | faps | all |"))
-    assert f"| {mean.mean:.1%} |" in line
+    assert f"| {share(mean.mean)} |" in line
 
 
 def test_seeds_may_leave_a_claim_undecided(tmp_path: Path) -> None:
@@ -402,4 +403,4 @@ def test_conventions_are_compared_by_the_gains_that_they_explain(tmp_path: Path)
         ["machine aged 1,000 h", "all", "1", "0", "0"], ["new machine", "all", "0", "0", "1"],
     ]  # fmt: skip
     assert len(gains.rows) == 2
-    assert [j.size for j in judgements(evidence) if "6.3%" in j.claim] == ["outside"]
+    assert [j.size for j in judgements(evidence) if "6.3 %" in j.claim] == ["outside"]

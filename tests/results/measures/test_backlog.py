@@ -80,9 +80,9 @@ def test_the_printed_table_marks_what_is_not_comparable() -> None:
     of_window = {row.title for row in (*NODE_TIME, metric("useful_utilisation"))}
     assert all(title in of_window or "some node idle" in title for title in marked)
     assert "useful utilisation" in marked
-    assert NOT_COMPARABLE in sheet.caption
+    assert NOT_COMPARABLE in sheet.note
     alike = by_metric({"calm": found["calm"], "again": found["calm"]})
-    assert NOT_COMPARABLE not in alike.caption
+    assert NOT_COMPARABLE not in alike.note
     assert not any(NOT_COMPARABLE in cell for row in alike.rows for cell in row)
 
 
@@ -103,7 +103,7 @@ def test_files_and_tables_of_seeds_mark_it() -> None:
     for sheet in (by_policy(table, seeds, USUAL), by_metric_of_seeds(table, seeds, USUAL)):
         cells = [cell for row in sheet.rows for cell in row if cell.endswith(NOT_COMPARABLE)]
         assert cells
-        assert NOT_COMPARABLE in sheet.caption
+        assert NOT_COMPARABLE in sheet.note
 
 
 def test_a_window_of_all_begins_and_ends_with_nothing() -> None:

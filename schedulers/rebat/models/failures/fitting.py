@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.formatting import counted
+from rebat.core.numbers import exactly
 from rebat.core.units import US_PER_S, to_us
 from rebat.models.failures.events import MachineEvent, check_alternation
 from rebat.models.failures.node_table import NodeTable
@@ -173,12 +173,12 @@ def log_likelihood(kind: type[NodeLaws], parameters: Parameters, times: UpTimes)
 def _pooled(kind: type[NodeLaws], node_times: Sequence[UpTimes], n_failures: int) -> Parameters:
     if n_failures < 2:
         raise InputError(
-            f"a law cannot be fitted to {counted(n_failures, 'failure')}", expected="at least 2"
+            f"a law cannot be fitted to {exactly(n_failures, 'failure')}", expected="at least 2"
         )
     all_times = UpTimes(*(np.concatenate(column) for column in zip(*node_times, strict=True)))
     parameters = likeliest(kind, all_times)
     if parameters is None:
-        message = f"no {kind.family} law fits the up-times of {counted(n_failures, 'failure')}"
+        message = f"no {kind.family} law fits the up-times of {exactly(n_failures, 'failure')}"
         raise InputError(message, expected="more failures, with different up-times")
     return parameters
 

@@ -24,7 +24,8 @@ from msgspec.structs import FieldInfo
 from rebat.core.declared import name_and_values
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import folder
-from rebat.core.units import exact, parse_duration
+from rebat.core.numbers import exact
+from rebat.core.units import parse_duration
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law, check_span, least_s

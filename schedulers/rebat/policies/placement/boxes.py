@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from rebat.contract import Machine
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import exactly
 from rebat.kernels.box_free import LINEAR, LOWEST, line
 from rebat.kernels.box_sums import first_box, random_box
 from rebat.models.boxes import MIDPLANES, TIE, Boxes, TorusBlocks
@@ -58,7 +58,7 @@ class Site(msgspec.Struct, frozen=True):
             if n_nodes not in KNOWN:
                 names = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())
                 raise InputError(
-                    f"no torus is known for {counted(n_nodes, 'node')}",
+                    f"no torus is known for {exactly(n_nodes, 'node')}",
                     "axis torus",
                     f"its extents, like torus=4x4x2, or one of {names}",
                 )
@@ -174,7 +174,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
     def check(self, n_nodes: int) -> None:
         """Raise InputError if the hazards are those of a machine of another size."""
         if isinstance(self.hazards, Sized) and len(self.hazards) != n_nodes:
-            error = f"has laws for {counted(len(self.hazards), 'node')}"
+            error = f"has laws for {exactly(len(self.hazards), 'node')}"
             raise InputError(error, "axis foresight", f"laws for the machine's {n_nodes}")
 
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
-from rebat.core.units import format_duration, to_s
+from rebat.core.numbers import counted, duration
+from rebat.core.units import to_s
 from rebat.results.measures.timeline import CAUSES, Timeline
 
 Mask = npt.NDArray[np.bool_]
@@ -243,7 +243,7 @@ def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> Di
     """Return the sentences about the first difference between two policies with these names."""
     at_s, second = to_s(parted.at_us), names[1]
     decisions = [
-        f"{names[0]} and {second} differ at {format_duration(at_s)} ({at_s:.6f} s), "
+        f"{names[0]} and {second} differ at {duration(at_s)} ({at_s:.6f} s), "
         f"after {parted.n_equal} equal decisions",
         *(
             f"  {name}: {'; '.join(map(_choice, choices)) or 'none of these decisions'}"

@@ -7,44 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rebat.core.attempts import Cause, split_attempt
+from rebat.core.numbers import clock, node_hours, span
 from rebat.results.explain.story import IN_ORDER, Moment, Story
 
 Facts = dict[str, Any]
-
-DAY, HOUR, MINUTE = 86_400, 3_600, 60
-
-
-def clock(seconds: float, fractions: bool = False) -> str:
-    """Return a time since the start of the run as text. Round it down to seconds.
-
-    If ``fractions`` is set, round it down to microseconds instead.
-
-    >>> clock(0.7), clock(97_205), clock(0.7, fractions=True)
-    ('00:00:00', '1 d 03:00:05', '00:00:00.700000')
-    """
-    days, rest = divmod(int(seconds), DAY)
-    text = f"{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{rest % MINUTE:02}"
-    if fractions:
-        text += f".{round(seconds * 1e6) % 1_000_000:06}"
-    return f"{days} d {text}" if days else text
-
-
-def span(seconds: float) -> str:
-    """Return a duration in its two largest units, rounded down.
-
-    >>> span(12_000), span(90_000), span(59), span(0.25)
-    ('3 h 20 min', '1 d 1 h', '59 s', '0.25 s')
-    """
-    if seconds < 1:
-        return f"{seconds:.3g} s"
-    rest, parts = int(seconds), []
-    for unit, size in (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1)):
-        if rest >= size:
-            parts.append(f"{rest // size} {unit}")
-            rest %= size
-        elif parts:
-            parts.append("")
-    return " ".join(filter(None, parts[:2]))
 
 
 def verdict(story: Story) -> str:
@@ -56,7 +22,7 @@ def verdict(story: Story) -> str:
         return f"Job {story.job} {waited} and lost no work."
     lost = f"lost {span(story.lost_s)} x {_nodes(story.n_nodes)}"
     if story.lost_node_s != story.lost_s * story.n_nodes:
-        lost = f"lost {story.lost_node_s / HOUR:.6g} node hours"
+        lost = f"lost {node_hours(story.lost_node_s)}"
     return f"Job {story.job} {waited} and {lost} in {story.attempts} attempts."
 
 

@@ -21,9 +21,9 @@ import msgspec
 from rebat.core.batsim5 import local
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError
-from rebat.core.formatting import counted
 from rebat.core.jobs import PROBES
 from rebat.core.nodes import NodeSet, parse_intervals
+from rebat.core.numbers import counted
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 from rebat.results.files.tables import RowReader, row_reader
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from rebat.core.cores import MAX_NODES
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.files import read_text, write_bytes
-from rebat.core.formatting import counted
 from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
+from rebat.core.numbers import counted, node_h, share
 from rebat.drive.plan_record import PLAN_COLUMNS, ROW_COLUMNS, PlanRecord
 from rebat.results.files.run_csv import HOLD_COLUMNS
 from rebat.results.files.tables import Int, Rows, table_in
@@ -108,8 +108,8 @@ def verdict_of(folder: Path, failures: int) -> str:
         part = part_of_run(metrics["window_s"], metrics["makespan_s"])  # type: ignore[index]
         return (
             f"{counted(all_jobs, 'job')}, {counted(failures, 'failure')} of nodes; "
-            f"{part}{used:.1%} of the node time is useful work, and failures destroyed "
-            f"{lost_h:,.0f} node-hours of work"
+            f"{part}{share(used)} of the node time is useful work, and failures destroyed "
+            f"{node_h(lost_h)} of work"
         )
     except (TypeError, KeyError, ValueError, ZeroDivisionError):
         return ""

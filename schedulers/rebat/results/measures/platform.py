@@ -26,6 +26,7 @@ import numpy.typing as npt
 from rebat.core.arrays import Ints
 from rebat.core.attempts import OVER, Cause
 from rebat.core.nodes import Intervals
+from rebat.core.numbers import about_percent
 from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.boxes import Allotment
@@ -363,7 +364,7 @@ NOT_COMPARABLE = "n.c."
 
 WHY_NOT = (
     f"{NOT_COMPARABLE}: not comparable, because the work at hand in the window differs by more "
-    f"than {MOST_APART:.0%} of the window's node time, and at times no job waited"
+    f"than {about_percent(MOST_APART)} of the window's node time, and at times no job waited"
 )
 
 

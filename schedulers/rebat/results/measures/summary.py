@@ -14,7 +14,8 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.units import format_duration, parse_duration, to_us
+from rebat.core.numbers import duration
+from rebat.core.units import parse_duration, to_us
 from rebat.models.boxes import Allotment
 from rebat.models.checkpoint import Accounting
 from rebat.models.power import NodePower
@@ -195,7 +196,7 @@ def part_of_run(window_s: Sequence[float], makespan_s: float) -> str:
     low, high = window_s
     if low <= 0 and high >= makespan_s:
         return ""
-    return f"from {format_duration(low)} to {format_duration(high)}, "
+    return f"from {duration(low)} to {duration(high)}, "
 
 
 def parse_window(text: str) -> Window | None:

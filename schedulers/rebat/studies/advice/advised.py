@@ -14,16 +14,27 @@ from rebat.api.workloads import LoadedWorkload
 from rebat.console.output import print_remarks
 from rebat.core.errors import InputError
 from rebat.core.files import write_bytes, write_text
-from rebat.core.formatting import counted
-from rebat.core.units import format_duration
+from rebat.core.numbers import (
+    counted,
+    decimal,
+    duration,
+    node_h,
+    number,
+    percent,
+    points,
+    ratio,
+    share,
+    spread,
+)
 from rebat.core.version import rebat_version
 from rebat.figures.charts import Panel, lines_svg, ratio_title, ratios_svg
 from rebat.models.failures.recorded import Recorded
-from rebat.report.parts import Picture, Report, Table, html, markdown, points
+from rebat.report.parts import Picture, Report, html, markdown
 from rebat.report.runs_index import lines_of, sweeps
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 from rebat.results.files.run_folder import OVERVIEW
-from rebat.results.intervals import FEWEST, Interval, marked, spread
+from rebat.results.intervals import FEWEST, Interval
 from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.staging import check_without_checkpoints
 from rebat.studies.advice.answers import (
@@ -223,7 +234,7 @@ def report_of(
         title=f"Advice for {site.name}",
         lead=(
             f"{counted(len(site.workload.jobs), 'job')} on {counted(site.n_nodes, 'node')}, MTBF "
-            f"of the machine {format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. "
+            f"of the machine {duration(site.mtbf_s)}. The scheduler today: {site.policy}. "
             f"Values are means over {over} with 95 % intervals; all policies have the same "
             "failures."
         ),
@@ -253,7 +264,7 @@ def assumptions(site: AdvisedSite) -> list[str]:
         "a job that a failure interrupts is requeued at the head of the queue",
     ]
     every_job = (
-        f"all jobs write checkpoints of {format_duration(model.cost_s)} by Young/Daly "
+        f"all jobs write checkpoints of {duration(model.cost_s)} by Young/Daly "
         f"({period_text(site)})"
     )
     if site.checkpoints == NONE:
@@ -331,7 +342,7 @@ def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) 
     yield from _of_record(site)
     wanted = ((USEFUL, None), (FLOW, None), (LARGEST, None))
     rows = [
-        [item.title, *(marked(item.changes.get(where)) for where in wanted)]
+        [item.title, *(spread(item.changes.get(where), ratio, 1.0) for where in wanted)]
         for item in rules(site, evidence.runs)
     ]
     titles = [metric(name).title for name, _ in wanted]
@@ -344,7 +355,7 @@ def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) 
     for kind in ("user", "queue"):
         listed = [owner for owner in owners if owner.kind == kind][:MOST_OWNERS]
         cells = [
-            [owner.name, f"{owner.used:.1%}", f"{owner.lost:.1%}", f"{owner.interruptions:.1f}"]
+            [owner.name, share(owner.used), share(owner.lost), decimal(owner.interruptions)]
             for owner in listed
         ]
         if len(listed) > 1:
@@ -368,18 +379,18 @@ def _of_losses(site: AdvisedSite, evidence: Evidence) -> Table:
     rows = [
         [
             name,
-            hours(site, share),
-            f"{_mean_hours(site, share) * per_month:,.0f}",
-            f"{share.mean:.2%}",
+            hours(site, part),
+            node_h.bare(_mean_hours(site, part) * per_month),
+            percent(part.mean),
         ]
-        for name, share in simulated
+        for name, part in simulated
     ]
     if (record := site.recorded) is not None:
-        cells = [f"{record.lost_h:,.0f} node-hours", f"{record.per_month_h:,.0f}"]
-        rows.insert(0, ["recorded", *cells, f"{record.lost_h / record.total_h:.2%}"])
+        cells = [node_h(record.lost_h), node_h.bare(record.per_month_h)]
+        rows.insert(0, ["recorded", *cells, percent(record.lost_h / record.total_h)])
         if record.down_h is not None:
-            cells = [f"{record.down_h:,.0f} node-hours", f"{record.down_h * per_month:,.0f}"]
-            share_down = f"{record.down_h / record.total_h:.2%}"
+            cells = [node_h(record.down_h), node_h.bare(record.down_h * per_month)]
+            share_down = percent(record.down_h / record.total_h)
             rows.insert(1, ["recorded, nodes that were down", *cells, share_down])
     columns = ["", f"in {period_of(site)}", "node-hours per month (30 d)", "share of node time"]
     return Table("", "Work destroyed by failures", columns, rows)
@@ -400,10 +411,10 @@ def _of_record(site: AdvisedSite) -> Iterator[Table]:
         rows = [
             [
                 group.name,
-                str(group.attempts),
-                f"{group.lost_h:,.0f}",
-                f"{group.lost_h / total_h:.1%}" if total_h else "-",
-                f"{group.lost_h / group.used_h:.1%}" if group.used_h else "-",
+                number(group.attempts),
+                node_h.bare(group.lost_h),
+                share(group.lost_h / total_h) if total_h else "-",
+                share(group.lost_h / group.used_h) if group.used_h else "-",
             ]
             for group in shown
         ]

@@ -8,10 +8,21 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.core.formatting import counted
+from rebat.core.numbers import (
+    Form,
+    change,
+    counted,
+    duration,
+    node_h,
+    number,
+    percent,
+    points,
+    share,
+    spread,
+)
 from rebat.results.catalogue import metric as row_of
 from rebat.results.comparison import change_text
-from rebat.results.intervals import FEWEST, Interval, exact_number, ratio_of_means, spread
+from rebat.results.intervals import FEWEST, Interval, exact_number, ratio_of_means
 from rebat.studies.advice.design import FITTED, AdvisedSite, period_text
 from rebat.studies.advice.evidence import (
     FLOW,
@@ -95,8 +106,8 @@ def _worst_in_record(site: AdvisedSite) -> str:
     for kind in ("size", "user", "queue"):
         if (group := record.worst(kind)) is not None:
             name = f"jobs of {group.name} nodes" if kind == "size" else f"{kind} {group.name}"
-            share = f"{group.lost_h / record.lost_h:.1%} of the lost work"
-            texts.append(f"{name} ({group.lost_h:,.0f} node-hours, {share})")
+            part = f"{share(group.lost_h / record.lost_h)} of the lost work"
+            texts.append(f"{name} ({node_h(group.lost_h)}, {part})")
     return f"In the record, these lost most: {', '.join(texts)}. " if texts else ""
 
 
@@ -214,7 +225,7 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         advice = (
             "Never"
             if factor is None
-            else f"Every {period_text(site, factor)} ({factor:g} times the Young/Daly period)"
+            else f"Every {period_text(site, factor)} ({number(factor)} times the Young/Daly period)"
         )
         gain = f"useful utilisation is {points_text(better[factor])} higher"
         sentence = f"{advice}: {gain} than with the Young/Daly period."
@@ -224,7 +235,7 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
             "better."
         )
         if never is not None:
-            change = points_text(never, signed=True)
+            change = points_text(never, points.in_unit("points", 0.01))
             sentence += f" Without checkpoints, useful utilisation changes by {change}."
     return AnsweredQuestion(question, sentence, True, figures)
 
@@ -277,13 +288,14 @@ def figure_of(name: str, metric: str, change: Interval, kind: str = "ratio") -> 
     return Figure(name, metric, change.mean, change.low, change.high, change.n, kind)
 
 
-def points_text(change: Interval, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    text = f"{100 * change.mean:{sign}.2f} points"
-    if change.low is None or change.high is None:
-        return text
-    unsure = "" if change.excludes(0.0) else " (not significant)"
-    return f"{text} [{100 * change.low:{sign}.2f}, {100 * change.high:{sign}.2f}]{unsure}"
+POINTS = points.in_unit("points", 0.01)._replace(signed=False)
+"""A difference of shares in percentage points, in a sentence that states its direction."""
+
+
+def points_text(difference: Interval, form: Form = POINTS) -> str:
+    """Return a difference of shares with its interval."""
+    unsure = "" if difference.low is None or difference.excludes(0.0) else " (not significant)"
+    return spread(difference, form) + unsure
 
 
 def too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
@@ -312,8 +324,8 @@ def cost_answer(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     failing, calm = settings_of_today(runs)
     points, losses = cost_in_points(site, runs), simulated_losses(site, runs)
     figures = [*figures_of([cost]), figure_of(cost.title, USEFUL, points, "difference")]
-    for name, share in (("no checkpoints", losses.without), ("all checkpoints", losses.with_all)):
-        figures.append(_in_hours(site, name, WASTE, share))
+    for name, part in (("no checkpoints", losses.without), ("all checkpoints", losses.with_all)):
+        figures.append(_in_hours(site, name, WASTE, part))
     record = site.recorded
     if record is not None:
         figures.append(figure_of("record", WASTE, exact_number(record.lost_h), HOURS))
@@ -328,7 +340,7 @@ def cost_answer(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         f"{hours(site, losses.without)} if no job writes checkpoints, and "
         f"{hours(site, losses.with_all)} if all jobs write Young/Daly checkpoints. With "
         f"{today_text(site)}, failures {direction} useful utilisation by {_size(points)} (from "
-        f"{_share(before)} to {_share(after)}), and change the mean flow by "
+        f"{percent(before)} to {percent(after)}), and change the mean flow by "
         f"{change_text(cost.changes[FLOW, None])}."
     )
     return AnsweredQuestion(question, sentence, True, figures)
@@ -345,14 +357,14 @@ def _of_record(site: AdvisedSite) -> str:
     down = "The record has no node events, so the down time of nodes is unknown."
     if record.down_h is not None:
         down = (
-            f"Nodes were down for {record.down_h:,.0f} node-hours "
-            f"({record.down_h / record.total_h:.2%} of the node time)."
+            f"Nodes were down for {node_h(record.down_h)} "
+            f"({percent(record.down_h / record.total_h)} of the node time)."
         )
     return (
         f"In the record ({period_of(site)}), failures ended "
-        f"{counted(record.attempts, 'attempt')} and destroyed {record.lost_h:,.0f} node-hours of "
-        f"work, that is {record.per_month_h:,.0f} node-hours per month (30 d), and "
-        f"{record.lost_h / record.total_h:.2%} of the node time of the machine. {down}"
+        f"{counted(record.attempts, 'attempt')} and destroyed {node_h(record.lost_h)} of "
+        f"work, that is {node_h(record.per_month_h)} per month (30 d), and "
+        f"{percent(record.lost_h / record.total_h)} of the node time of the machine. {down}"
     )
 
 
@@ -373,12 +385,12 @@ def period_hours(site: AdvisedSite) -> float:
 
 def period_of(site: AdvisedSite) -> str:
     """Return the period of all node-hours, with the number of nodes."""
-    return f"{period_hours(site) / 24:.4g} d of {counted(site.n_nodes, 'node')}"
+    return f"{duration(period_hours(site) * 3600)} of {counted(site.n_nodes, 'node')}"
 
 
 def hours(site: AdvisedSite, share: Interval) -> str:
     """Return a share of the node time as node-hours in the period, with the interval."""
-    return f"{spread(_scaled(site, share), '{:,.0f}'.format)} node-hours"
+    return spread(_scaled(site, share), node_h)
 
 
 def _scaled(site: AdvisedSite, share: Interval) -> Interval:
@@ -391,10 +403,6 @@ def _scaled(site: AdvisedSite, share: Interval) -> Interval:
 
 def _in_hours(site: AdvisedSite, name: str, metric: str, share: Interval) -> Figure:
     return figure_of(name, metric, _scaled(site, share), HOURS)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2%}"
 
 
 def _size(points: Interval) -> str:
@@ -420,6 +428,6 @@ def saving_answer(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         f"destroy {hours(site, losses.less)} less than if no job wrote checkpoints, in "
         f"{period_of(site)}. Writing and reading the checkpoints would take "
         f"{hours(site, losses.overhead)}. The net saving is {hours(site, losses.net)} "
-        f"({losses.net.mean:+z.2%} of the node time{unsure})."
+        f"({change(losses.net.mean)} of the node time{unsure})."
     )
     return AnsweredQuestion(question, sentence, True, figures)

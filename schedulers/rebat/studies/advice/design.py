@@ -13,7 +13,7 @@ from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
-from rebat.core.units import format_duration
+from rebat.core.numbers import duration
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s
 from rebat.models.failures.fitting import UpTimes
@@ -383,5 +383,5 @@ def period_text(site: AdvisedSite, factor: float = 1.0) -> str:
     for size in dict.fromkeys(max(1, math.ceil(site.n_nodes * part)) for part in (0.01, 0.1, 1.0)):
         period_s = young_daly_period_s(size, site.n_nodes, model.mtbf_s, model.cost_s)
         minutes = max(1, round(factor * period_s / 60))
-        texts.append(f"{format_duration(60 * minutes)} on {size} node{'s' * (size > 1)}")
+        texts.append(f"{duration(60 * minutes)} on {size} node{'s' * (size > 1)}")
     return ", ".join(texts)

@@ -20,6 +20,7 @@ from rebat.campaign.run import run_campaign
 from rebat.campaign.store import TABLE, Owner, Store
 from rebat.console.progress import campaign_bar
 from rebat.core.errors import PolicyError
+from rebat.core.numbers import about_percent
 from rebat.report.runs_index import RunIndex, Setting, numbers_of, parsed, simulations
 from rebat.results.intervals import (
     FEWEST,
@@ -427,8 +428,8 @@ class WorkOwner(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """A sentence on the owner."""
         return (
-            f"{self.kind.capitalize()} {self.name} has {self.used:.0%} of the node time, but "
-            f"{self.lost:.0%} of the lost node time."
+            f"{self.kind.capitalize()} {self.name} has {about_percent(self.used)} of the "
+            f"node time, but {about_percent(self.lost)} of the lost node time."
         )
 
 

@@ -10,11 +10,13 @@ from textwrap import fill
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from rebat.core.formatting import PAGE_STYLE, counted
+from rebat.core.formatting import PAGE_STYLE
+from rebat.core.numbers import counted, node_h, share, spread, whole
 from rebat.core.version import rebat_version
 from rebat.figures.canvas import content_of, new_figure, svg_of
+from rebat.report.table import Table
 from rebat.results.comparison import change_text
-from rebat.results.intervals import Interval, spread
+from rebat.results.intervals import Interval
 from rebat.studies.advice.changed import Assumption, assumptions_of
 from rebat.studies.advice.design import AdvisedSite
 from rebat.studies.advice.evidence import (
@@ -67,23 +69,20 @@ def summary_of(
     losses = simulated_losses(site, evidence.runs)
     month_h = site.n_nodes * MONTH_H
 
-    def hours(share: Interval) -> str:
-        return spread(_times(share, month_h), "{:,.0f}".format)
+    def hours(part: Interval) -> str:
+        return spread(_times(part, month_h), node_h.bare)
 
-    def money(share: Interval) -> str:
+    def money(part: Interval) -> str:
         if price is None:
             return ""
-        return (
-            f"{spread(_times(share, month_h * price.node_hour), '{:,.0f}'.format)} {price.currency}"
-        )
+        return spread(_times(part, month_h * price.node_hour), whole.in_unit(price.currency))
 
     rows = []
     record = site.recorded
     if record is not None:
-        cost = (
-            "" if price is None else f"{record.per_month_h * price.node_hour:,.0f} {price.currency}"
-        )
-        rows.append(("destroyed by failures, in the record", f"{record.per_month_h:,.0f}", cost))
+        lost_h = record.per_month_h
+        cost = "" if price is None else whole.in_unit(price.currency)(lost_h * price.node_hour)
+        rows.append(("destroyed by failures, in the record", node_h.bare(lost_h), cost))
     today = costs_of_today(site, evidence.runs)
     named = (
         ("destroyed, simulated with the checkpoints of today", today.lost),
@@ -92,7 +91,7 @@ def summary_of(
         ("time to write and read these checkpoints", losses.overhead),
         ("net saving by checkpoints of all jobs, compared with today", today.net),
     )
-    rows += [(name, hours(share), money(share)) for name, share in named]
+    rows += [(name, hours(part), money(part)) for name, part in named]
     return SummaryPage(
         title=site.name,
         period=_period(site, described),
@@ -116,7 +115,7 @@ def _times(share: Interval, factor: float) -> Interval:
 
 
 def _priced(hours: float, price: Price | None) -> str:
-    return "" if price is None else f" ({hours * price.node_hour:,.0f} {price.currency})"
+    return "" if price is None else f" ({whole.in_unit(price.currency)(hours * price.node_hour)})"
 
 
 def _cost(site: AdvisedSite, without: Interval, price: Price | None) -> str:
@@ -124,12 +123,12 @@ def _cost(site: AdvisedSite, without: Interval, price: Price | None) -> str:
     if record is None:
         hours = without.mean * site.n_nodes * MONTH_H
         return (
-            f"If no job writes checkpoints, failures of nodes destroy {hours:,.0f} node-hours of "
-            f"work per month{_priced(hours, price)}, {100 * without.mean:.1f} % of the node time."
+            f"If no job writes checkpoints, failures of nodes destroy {node_h(hours)} of work "
+            f"per month{_priced(hours, price)}, {share(without.mean)} of the node time."
         )
     return (
-        f"Failures of nodes destroyed {record.per_month_h:,.0f} node-hours of work per month"
-        f"{_priced(record.per_month_h, price)}, {100 * record.lost_h / record.total_h:.1f} % of "
+        f"Failures of nodes destroyed {node_h(record.per_month_h)} of work per month"
+        f"{_priced(record.per_month_h, price)}, {share(record.lost_h / record.total_h)} of "
         "the node time of the machine."
     )
 
@@ -142,11 +141,11 @@ def _saving(site: AdvisedSite, net: Interval, price: Price | None) -> str:
         return "Compared with today, checkpoints of all jobs would not save work significantly."
     if hours < 0:
         return (
-            f"Compared with today, checkpoints of all jobs would cost {-hours:,.0f} node-hours per "
+            f"Compared with today, checkpoints of all jobs would cost {node_h(-hours)} per "
             f"month{_priced(-hours, price)} more than they save."
         )
     return (
-        f"Compared with today, checkpoints of all jobs would save {hours:,.0f} node-hours per "
+        f"Compared with today, checkpoints of all jobs would save {node_h(hours)} per "
         f"month{_priced(hours, price)}, after their own cost."
     )
 
@@ -218,25 +217,19 @@ def _draw_changes(axis: Any, changes: Sequence[Assumption]) -> None:
 def as_html(page: SummaryPage) -> str:
     """Return the page as HTML, without scripts."""
     figure = _figure(page)
-    money = "<th>money per month</th>" if page.price else ""
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(hours)}</td>"
-        + (f"<td>{escape(cost)}</td>" if page.price else "")
-        + "</tr>"
-        for name, hours, cost in page.rows
-    )
+    columns = ["", "node-hours per month (30 d)", "money per month"][: 3 if page.price else 2]
+    table = Table("", "", columns, [list(row[: len(columns)]) for row in page.rows])
     picture = "" if figure is None else f'<div class="figure">{svg_of(figure)}</div>'
     assumed = "".join(f"<li>{escape(text)}</li>" for text in page.assumed)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(page.title)}: what failures cost - rebat</title>"
-        f"<style>{PAGE_STYLE} td, th {{ padding-right: 1.5em; text-align: left }}</style>"
+        f"<style>{PAGE_STYLE} td, th {{ padding-right: 1.5em }}</style>"
         "</head><body>"
         f"<h1>{escape(page.title)}: what failures cost</h1><p>{escape(page.period)}</p>"
         + "".join(f"<p><b>{escape(text)}</b></p>" for text in page.sentences)
-        + '<div class="wide"><table><tr><th></th><th>node-hours per month (30 d)</th>'
-        f"{money}</tr>{rows}</table></div>"
+        + f'<div class="wide">{table.grid()}</div>'
         f"<h2>What would change the answer</h2><p>{escape(EXPLAINED)}</p>{picture}"
         f"<h2>Assumptions</h2><ul>{assumed}</ul>"
         f"<p>rebat {rebat_version()}. Brackets contain 95 % intervals.</p></body></html>\n"

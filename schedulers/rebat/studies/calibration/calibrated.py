@@ -22,16 +22,30 @@ from rebat.core.arrays import Floats
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError, PolicyError, error_at
 from rebat.core.files import write_text
-from rebat.core.formatting import counted
 from rebat.core.nodes import NodeSet
-from rebat.core.units import exact, format_duration, to_s
+from rebat.core.numbers import (
+    Form,
+    about_percent,
+    counted,
+    decimal,
+    duration,
+    exact,
+    factor,
+    hundredths,
+    number,
+    percent,
+    share,
+    spread,
+)
+from rebat.core.units import to_s
 from rebat.core.version import rebat_version
 from rebat.figures.canvas import new_figure, policy_colours, svg_of
 from rebat.models.failures.events import machine_mtbf_s
 from rebat.policies.partitions import PartitionText, read_partitions
 from rebat.policies.presets import schedulers
 from rebat.records.hosts import folded
-from rebat.report.parts import Picture, Report, Table, html, markdown, percent
+from rebat.report.parts import Picture, Report, html, markdown
+from rebat.report.table import Table
 from rebat.results.intervals import Interval, interval
 from rebat.runs.scenario import ScenarioOptions
 from rebat.studies.calibration import design
@@ -405,7 +419,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
         """
         if self.farther is None:
             return ""
-        return f"x {_text(self.farther, self.farther_low, self.farther_high)}"
+        return _text(self.farther, self.farther_low, self.farther_high, factor)
 
     @property
     def grade(self) -> str:
@@ -515,8 +529,8 @@ def _factors(estimate: Interval | None) -> tuple[float | None, float | None, flo
     return 2.0**estimate.mean, low, high
 
 
-def _text(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
+def _text(value: float, low: float | None, high: float | None, form: Form = hundredths) -> str:
+    return spread(Interval(value, low, high), form)
 
 
 def _nearest(verdict: Verdict) -> Iterator[str]:
@@ -558,9 +572,9 @@ def _others(verdict: Verdict) -> Iterator[str]:
 
 def _of_jobs(near: ComparedConfiguration) -> str:
     return (
-        f"Single jobs: half of the waits differ by a factor of more than {near.factor_of_job:.1f}; "
-        f"the rank correlation is {near.correlation:.2f}. Use the simulation for distributions, "
-        "not for single jobs."
+        f"Single jobs: half of the waits differ by a factor of more than "
+        f"{decimal(near.factor_of_job)}; the rank correlation is {hundredths(near.correlation)}. "
+        "Use the simulation for distributions, not for single jobs."
     )
 
 
@@ -569,14 +583,16 @@ def _means(verdict: Verdict) -> Iterator[str]:
     if row.recorded_mean_s > 0:
         change = row.simulated_mean_s / row.recorded_mean_s - 1
         direction = "longer" if change > 0 else "shorter"
-        yield f"The simulated mean wait is {abs(change):.0%} {direction} than the recorded one."
+        size = about_percent(abs(change))
+        yield f"The simulated mean wait is {size} {direction} than the recorded one."
 
 
 def _used(verdict: Verdict) -> Iterator[str]:
     if not (math.isnan(verdict.utilisation) or math.isnan(verdict.nearest.utilisation)):
         yield (
             "Useful node time, as a share of the node time of all nodes of the recorded machine: "
-            f"{verdict.utilisation:.1%} recorded, {verdict.nearest.utilisation:.1%} simulated."
+            f"{share(verdict.utilisation)} recorded, {share(verdict.nearest.utilisation)} "
+            "simulated."
         )
     if verdict.shared:
         yield (
@@ -668,26 +684,26 @@ def _table_row(item: ComparedConfiguration) -> list[str]:
         item.title,
         item.distance_text,
         item.farther_text,
-        f"{item.factor_of_job:.1f}",
-        f"{item.correlation:.2f}",
+        decimal(item.factor_of_job),
+        hundredths(item.correlation),
         percent(item.same_order),
         percent(item.utilisation),
-        str(item.jobs),
+        number(item.jobs),
     ]
 
 
 def _groups(rows: Sequence[Quantiles]) -> Table:
     shares = list(rows[0].recorded_s)
     columns = ["jobs of", "jobs", "mean, recorded", "simulated"]
-    for share in shares:
-        columns += [f"{float(share):.0%} quantile, recorded", "simulated"]
+    for part in shares:
+        columns += [f"{about_percent(float(part))} quantile, recorded", "simulated"]
     return Table("nearest configuration", "Waits", columns, [_group(row, shares) for row in rows])
 
 
 def _group(row: Quantiles, shares: Sequence[str]) -> list[str]:
     pairs = [(row.recorded_mean_s, row.simulated_mean_s)]
-    pairs += [(row.recorded_s[share], row.simulated_s[share]) for share in shares]
-    return [row.group, str(row.jobs), *(format_duration(round(s)) for pair in pairs for s in pair)]
+    pairs += [(row.recorded_s[part], row.simulated_s[part]) for part in shares]
+    return [row.group, number(row.jobs), *(duration(round(s)) for pair in pairs for s in pair)]
 
 
 def _picture(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Picture:

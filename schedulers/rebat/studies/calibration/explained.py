@@ -13,10 +13,12 @@ import numpy as np
 
 from rebat.core.arrays import Floats
 from rebat.core.jobs import Workload
+from rebat.core.numbers import about_percent, decimal, hundredths, node_h, number, spread
 from rebat.core.traits import traits_of
 from rebat.figures.canvas import new_figure, svg_of
-from rebat.report.parts import Picture, Table
-from rebat.results.intervals import interval
+from rebat.report.parts import Picture
+from rebat.report.table import Table
+from rebat.results.intervals import Interval, interval
 from rebat.studies.calibration.distance import N_PARTS, Unexplained
 
 LEAST_SHARE = 0.05
@@ -85,17 +87,16 @@ def sentence_on_losses(rows: Sequence[LostInBoth]) -> Iterator[str]:
     if not rows:
         return
     total = rows[0]
-    digits = 0 if max(total.recorded_h, total.simulated_h) >= 100 else 2
     text = (
-        f"Failures destroyed {total.recorded_h:,.{digits}f} node-hours of work in the record, and "
-        f"{total.simulated_h:,.{digits}f} in the nearest configuration"
+        f"Failures destroyed {node_h(total.recorded_h)} of work in the record, and "
+        f"{node_h.bare(total.simulated_h)} in the nearest configuration"
     )
     if total.low is None or total.high is None:
         yield f"{text}."
         return
     change = total.simulated_h - total.recorded_h
-    bounds = ", ".join(f"{bound:+z,.{digits}f}" for bound in (total.low, total.high))
-    text += f" (difference {change:+z,.{digits}f} [{bounds}])."
+    shown = spread(Interval(change, total.low, total.high), node_h.bare._replace(signed=True))
+    text += f" (difference {shown})."
     wide = total.high - total.low > total.recorded_h
     if wide:
         yield f"{text} The record has too few failures to judge the simulated losses."
@@ -114,9 +115,9 @@ def table_of_losses(rows: Sequence[LostInBoth]) -> Iterator[Table]:
         cells = [
             [
                 row.partition,
-                f"{row.recorded_h:,.1f}",
-                f"{row.simulated_h:,.1f}",
-                f"{row.simulated_h / row.recorded_h:.2f}" if row.recorded_h else "-",
+                node_h.bare(row.recorded_h),
+                node_h.bare(row.simulated_h),
+                hundredths(row.simulated_h / row.recorded_h) if row.recorded_h else "-",
             ]
             for row in rows
         ]
@@ -152,7 +153,7 @@ def sentence_on_rest(rows: Sequence[Unexplained]) -> Iterator[str]:
             worst = max(of_kind, key=lambda row: row.factor)
             direction = "longer" if worst.longer >= 1 else "shorter"
             texts.append(
-                f"{_name(worst)} (factor {worst.factor:.1f}, recorded waits are {direction})"
+                f"{_name(worst)} (factor {decimal(worst.factor)}, recorded waits are {direction})"
             )
     if texts:
         yield f"These parts of the record are explained least: {', '.join(texts)}."
@@ -172,10 +173,10 @@ def table_of_rest(rows: Sequence[Unexplained]) -> Table:
             [
                 kind,
                 row.name,
-                str(row.jobs),
-                f"{row.factor:.2f}",
-                f"{row.longer:.2f}",
-                f"{row.share:.0%}",
+                number(row.jobs),
+                hundredths(row.factor),
+                hundredths(row.longer),
+                about_percent(row.share),
             ]
             for row in [row for row in rows if row.kind == kind][:MOST_ROWS]
         ]

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from rebat.core.jobs import Workload
+from rebat.core.numbers import hundredths, share
 from rebat.policies.site_rules import rules_in, without_each
-from rebat.report.parts import Table
+from rebat.report.table import Table
 from rebat.studies.calibration.design import POLICIES, CalibratedRun, Configuration
 from rebat.studies.calibration.distance import Nearness
 from rebat.workloads.machine import RULES_OF_SITE
@@ -83,8 +84,8 @@ def table_of_rules(rows: Sequence[Worth]) -> Table:
             row.policy,
             row.distance,
             row.ratio,
-            f"{row.correlation:.2f}",
-            f"{row.same_order:.1%}",
+            hundredths(row.correlation),
+            share(row.same_order),
         ]
         for row in rows
     ]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rebat.console.output import json_text
 from rebat.console.progress import Count, compiling_notice, counting_bar
 from rebat.core.files import write_text
-from rebat.core.units import format_duration
+from rebat.core.numbers import counted, decimal, duration, number, percent, share, spread
 from rebat.core.version import rebat_version
 from rebat.figures.canvas import logarithmic, new_figure, svg_of, time_unit
 from rebat.models.ettr import (
@@ -28,7 +28,9 @@ from rebat.models.ettr import (
     spare_nodes,
     young_interval_s,
 )
-from rebat.report.parts import Picture, Report, Table, html, percent
+from rebat.report.parts import Picture, Report, html
+from rebat.report.table import Table
+from rebat.results.intervals import Interval
 from rebat.studies.training.case import (
     FAILING,
     OnFailures,
@@ -130,40 +132,37 @@ class Goodput(msgspec.Struct, frozen=True):
         best, spares = r["best"], r["spares"]
         texts = [
             self._ettr_text,
-            f"a failure every {format_duration(r['mtbf_s'])}, "
-            f"a checkpoint every {format_duration(r['interval_s'])}" + self._tier_text,
+            f"a failure every {duration(r['mtbf_s'])}, "
+            f"a checkpoint every {duration(r['interval_s'])}" + self._tier_text,
         ]
         if best["interval_s"]:
             texts.append(
-                f"best interval {format_duration(best['interval_s'])}: "
-                f"ETTR {best['ettr_closed']:.4f} in closed form"
+                f"best interval {duration(best['interval_s'])}: "
+                f"ETTR {ETTR(best['ettr_closed'])} in closed form"
             )
         texts.append(
-            f"{spares['needed']} spare nodes suffice {spares['target']:.1%} of the time "
-            f"(mean {spares['mean_in_repair']:.1f} in repair)"
+            f"{spares['needed']} spare nodes suffice {share(spares['target'])} of the time "
+            f"(mean {decimal(spares['mean_in_repair'])} in repair)"
         )
         if spares["simulated"] is not None:
             texts.append(
                 f"{spares['simulated']} spare nodes are simulated: they suffice "
-                f"{spares['enough']:.1%} of the time; the closed form has no shortage of nodes"
+                f"{share(spares['enough'])} of the time; the closed form has no shortage of nodes"
             )
             failing = self.case.failing
             texts.append(f"assumption: {FAILING[failing]} (--failing {failing})")
         texts.append(
-            f"repair time of a node: {format_duration(spares['mean_repair_s'])} on average "
+            f"repair time of a node: {duration(spares['mean_repair_s'])} on average "
             f"(--repair {spares['repair']})"
         )
         return texts
 
     @property
     def _ettr_text(self) -> str:
-        s, closed = self.simulation, f"{self.case.closed_ettr:.4f} in closed form"
+        s, closed = self.simulation, f"{ETTR(self.case.closed_ettr)} in closed form"
         if s is None:
             return f"ETTR {closed}, not simulated: the job practically never advances"
-        return (
-            f"ETTR {s.ettr:.4f} [{s.low:.4f}, {s.high:.4f}] simulated ({s.failures} failures), "
-            + closed
-        )
+        return f"ETTR {_text(s)} simulated ({counted(s.failures, 'failure')}), {closed}"
 
     @property
     def _tier_text(self) -> str:
@@ -189,7 +188,7 @@ class Goodput(msgspec.Struct, frozen=True):
         }
         shares = self.simulation.shares
         width = max(map(len, named.values()))
-        rows = [f"  {text:{width}}  {shares[name]:8.3%}" for name, text in named.items()]
+        rows = [f"  {text:{width}}  {percent(shares[name]):>9}" for name, text in named.items()]
         return "\n".join([*self.sentences, "", "time of the job's nodes:", *rows])
 
     def __str__(self) -> str:
@@ -260,6 +259,9 @@ def simulated_goodput(
     return Goodput(case, simulation, target, seed, runs)
 
 
+ETTR = number.with_decimals(4)
+"""How an ETTR is written."""
+
 Simulations = Mapping[float, SimulatedJob]
 """Simulations by the value that varies, which is an interval (s) or a number of spare nodes."""
 
@@ -272,16 +274,16 @@ def report_of(
     over_spares: Simulations,
 ) -> Report:
     """Return a page with the answer and figures of ETTR over the interval and over spare nodes."""
-    model = record["model"] or f"{case.law.rate:g} failures per 1,000 node-days"
+    model = record["model"] or f"{number(case.law.rate)} failures per 1,000 node-days"
     intervals = [_intervals(case, over_interval)] if over_interval else []
     curve = [_over_interval(case, over_interval)] if over_interval else []
     spares = [_spares(case, over_spares)] if over_spares else []
     points = [_over_spares(over_spares)] if over_spares else []
     return Report(
-        title=f"Effective training time of {case.nodes} nodes",
+        title=f"Effective training time of {counted(case.nodes, 'node')}",
         lead=(
-            f"A job on {case.nodes} nodes with the failures of {model}. ETTR is productive time / "
-            "available time. Brackets and bars are 95 % intervals."
+            f"A job on {counted(case.nodes, 'node')} with the failures of {model}. ETTR is "
+            "productive time / available time. Brackets and bars are 95 % intervals."
         ),
         judgements=[],
         tables=[*intervals, *spares],
@@ -297,12 +299,12 @@ def report_of(
 
 
 def _text(simulation: SimulatedJob) -> str:
-    return f"{simulation.ettr:.4f} [{simulation.low:.4f}, {simulation.high:.4f}]"
+    return spread(Interval(simulation.ettr, simulation.low, simulation.high), ETTR)
 
 
 def _intervals(case: TrainingCase, simulations: Simulations) -> Table:
     rows = [
-        [format_duration(interval_s), f"{ettr(case.job(interval_s)):.4f}", _text(simulation)]
+        [duration(interval_s), ETTR(ettr(case.job(interval_s))), _text(simulation)]
         for interval_s, simulation in simulations.items()
     ]
     columns = ["interval", "ETTR, closed form", "simulated"]
@@ -312,7 +314,7 @@ def _intervals(case: TrainingCase, simulations: Simulations) -> Table:
 def _spares(case: TrainingCase, simulations: Simulations) -> Table:
     rows = [
         [
-            f"{spares:.0f}",
+            number(spares),
             percent(enough_spares(case.mean_in_repair, int(spares))),
             _text(simulation),
             percent(simulation.shares["waiting"]),

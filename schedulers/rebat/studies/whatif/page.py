@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from rebat.core.errors import RebatError
-from rebat.core.units import format_duration
+from rebat.core.numbers import duration, spread
 from rebat.figures.canvas import policy_colours, time_unit
 from rebat.figures.winner_map import opacity
 from rebat.policies.presets import PRESETS
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import MOST_SENTENCES, MetricRow, Runs, change_text, rows, verdict
-from rebat.results.intervals import Interval, spread
+from rebat.results.intervals import Interval
 from rebat.results.metric import Name
 from rebat.studies.whatif.answers import MOST_SEEDS, Answer, Answers, MapPlan
 from rebat.studies.whatif.question import CONTROLS, Control, Question
@@ -247,7 +247,7 @@ class Page:
         plot.segment("low", "y", "high", "y", source=self._changes, color="colour", line_width=3)
         plot.scatter("x", "y", source=self._changes, color="colour", size=9)
         plot.add_layout(Span(location=0, dimension="height", line_color="black"))
-        plot.xaxis.formatter = NumeralTickFormatter(format="+0.[00]%")
+        plot.xaxis.formatter = NumeralTickFormatter(format="+0.[00] %")
         plot.ygrid.grid_line_color = None
         self.differences = plot
         self._flows = ColumnDataSource({"x": [], "top": [], "low": [], "high": [], "colour": []})
@@ -272,7 +272,7 @@ class Page:
         )  # fmt: skip
         self._lines = ColumnDataSource({"xs": [], "ys": [], "colour": []})
         plot.multi_line("xs", "ys", source=self._lines, line_color="colour", alpha=0.85)
-        plot.yaxis.formatter = NumeralTickFormatter(format="0%")
+        plot.yaxis.formatter = NumeralTickFormatter(format="0 %")
         self.use = plot
         self.numbers = Div(
             text="", name="numbers", stylesheets=[_TABLE], sizing_mode="stretch_width",
@@ -309,7 +309,7 @@ class Page:
         if answer.error:
             parts.append(f'<p class="error">{escape(answer.error)}</p>')
         if answer.too_long:
-            text = TOO_LONG.format(time=format_duration(answer.run_s))
+            text = TOO_LONG.format(time=duration(answer.run_s))
             parts.append(f'<p class="error">{text}</p>')
         elif not answer.question.random:
             parts.append('<p class="note">Nothing is random: one run per policy is exact.</p>')
@@ -565,7 +565,7 @@ def _numbers(table: Sequence[MetricRow], n_seeds: int) -> str:
         lines.append(
             f'<tr data-metric="{escape(row.metric[0])}" data-policy="{escape(row.policy)}">'
             f"<td>{escape(about.title.strip())}</td><td>{escape(row.policy)}</td>"
-            f'<td title="{row.value.mean!r}">{escape(spread(row.value, about.text))}</td>'
+            f'<td title="{row.value.mean!r}">{escape(spread(row.value, about.form))}</td>'
             f'<td title="{exact}">{escape(change)}</td></tr>'
         )
     return f'<table data-seeds="{n_seeds}">{"".join(lines)}</table>'

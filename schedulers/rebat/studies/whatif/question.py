@@ -19,8 +19,9 @@ import numpy as np
 from rebat.api.workloads import LoadedWorkload
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs
+from rebat.core.numbers import exact
 from rebat.core.options import MAX_ATTEMPTS
-from rebat.core.units import exact, to_s
+from rebat.core.units import to_s
 from rebat.policies.presets import Preset, scheduler
 from rebat.runs.case import Case, effective, expand, lacks, set_in, texts_of
 from rebat.runs.scenario import OPTIONS, ScenarioOptions

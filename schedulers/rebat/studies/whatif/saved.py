@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from rebat.api.provenance import versions
 from rebat.api.sweep import SEEDS
-from rebat.core.formatting import counted
+from rebat.core.numbers import counted, spread
 from rebat.figures.canvas import svg_of
 from rebat.figures.charts import ratios_figure
 from rebat.figures.winner_map import Axis, winner_map
-from rebat.report.parts import Picture, Report, Table
+from rebat.report.parts import Picture, Report
 from rebat.report.parts import html as page_of
+from rebat.report.table import Table
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import change_text, rows, verdict
-from rebat.results.intervals import spread
 from rebat.runs.case import texts_of
 from rebat.runs.scenario import OPTIONS
 from rebat.studies.whatif.answers import Answer
@@ -44,7 +44,7 @@ def static_page(page: Page) -> str:
         [
             metric(row.metric[0]).title.strip(),
             row.policy,
-            spread(row.value, metric(row.metric[0]).text),
+            spread(row.value, metric(row.metric[0]).form),
             "" if row.ratio is None else change_text(row.ratio),
         ]
         for row in table

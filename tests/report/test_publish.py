@@ -13,9 +13,10 @@ from click.testing import CliRunner, Result
 
 from rebat.cli.main import cli
 from rebat.core.errors import InputError
-from rebat.core.markup import latex, latex_table, table_text
+from rebat.core.numbers import MINUS
+from rebat.report.publish import form_of, paper_table
+from rebat.report.table import Table, latex_text
 from rebat.results.comparison import Runs, rows
-from rebat.results.publish import paper_table, scale_of
 
 FLOW, SHARE, IDLE = ("flow_mean_s", "all"), ("useful_utilisation", None), ("platform_idle", None)
 
@@ -41,7 +42,7 @@ def table(form: str, n: int = 6) -> str:
 
 def unescaped(text: str) -> str:
     """Return a cell of LaTeX as the reader sees it."""
-    text = text.replace("$-$", "-").replace("$+$", "+")
+    text = text.replace("$-$", MINUS).replace("$+$", "+")
     return re.sub(r"\\([&%$#_{}])", r"\1", text).strip()
 
 
@@ -85,7 +86,7 @@ def test_all_formats_have_the_same_rows() -> None:
 
 def test_an_asterisk_marks_a_significant_change() -> None:
     changes = [row[4] for row in cells(table("latex"))]
-    assert changes[0] == "" and changes[1] == "+20.0*" and changes[2].startswith("-0.2 [")
+    assert changes[0] == "" and changes[1] == "+20.0*" and changes[2].startswith(f"{MINUS}0.2 [")
     assert not changes[2].endswith("*")
     assert "*: the interval does not contain 0" in table("latex")
 
@@ -97,10 +98,10 @@ def test_few_seeds_have_neither_intervals_nor_marks() -> None:
 
 
 def test_the_unit_follows_the_smallest_mean() -> None:
-    assert scale_of(FLOW, [0.0, 0.0]).unit == "s"
-    assert scale_of(FLOW, [90.0, 1e6]).text(90.0) == "1.50"
-    assert scale_of(("steals", None), [12.0, 3.0]) == ("", 1.0, 0)
-    assert scale_of(("steals", None), [12.5, 3.25]).text(12.5) == "12.50"
+    assert form_of(FLOW, [0.0, 0.0]).unit == "s"
+    assert form_of(FLOW, [90.0, 1e6])(90.0) == "1.50 min"
+    assert form_of(("steals", None), [12.0, 3.0])(12.0) == "12"
+    assert form_of(("steals", None), [12.5, 3.25])(12.5) == "12.50"
 
 
 @pytest.mark.parametrize(
@@ -114,21 +115,20 @@ def test_the_unit_follows_the_smallest_mean() -> None:
     ],
 )
 def test_special_characters(text: str, expected: str) -> None:
-    assert latex(text) == expected
+    assert latex_text(text) == expected
 
 
 def test_a_row_that_begins_with_a_bracket_is_no_argument_of_the_line_break() -> None:
-    text = latex_table(["size", "n"], [["[1, 2)", "3"], ["*", "4"]])
+    text = Table("", "", ["size", "n"], [["[1, 2)", "3"], ["*", "4"]]).latex()
     assert "\n{}[1, 2) & 3 \\\\\n{}* & 4 \\\\\n" in text
 
 
 def test_tables_of_a_report_in_each_format() -> None:
     columns, body = ["policy", "loss"], [["a|b", "=1+1"], ["c_d", "2 %"]]
-    assert table_text("md", columns, body, "a note").endswith(
-        "| a/b | =1+1 |\n| c_d | 2 % |\n\na note\n"
-    )
-    assert table_text("csv", columns, body) == "policy,loss\na|b,'=1+1\nc_d,2 %\n"
-    assert r"c\_d & 2 \%" in table_text("latex", columns, body)
+    table = Table("", "", columns, body, "a note")
+    assert table.markdown().endswith("| a/b | =1+1 |\n| c_d | 2 % |\n\na note\n")
+    assert table.csv() == "policy,loss\na|b,'=1+1\nc_d,2 %\n"
+    assert r"c\_d & 2 \%" in table.latex()
 
 
 # ---- the command line and Python

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import floor, log10
-from typing import NamedTuple
 
-from rebat.core.formatting import csv_line, name_field
-from rebat.core.markup import TableForm, latex_table, markdown_lines
+from rebat.core.formatting import TableForm, csv_line, name_field
+from rebat.core.numbers import Form, about_percent, change, duration, number, percent, spread
+from rebat.report.table import Table
 from rebat.results.catalogue import metric
 from rebat.results.comparison import (
     COMPARED,
@@ -22,7 +22,7 @@ from rebat.results.comparison import (
     field,
     shown_value,
 )
-from rebat.results.intervals import CONFIDENCE, spread
+from rebat.results.intervals import CONFIDENCE
 from rebat.results.measures.platform import NOT_COMPARABLE, WHY_NOT
 from rebat.results.metric import UNITS, Name
 
@@ -34,42 +34,27 @@ DIGITS = 3
 
 MOST_DECIMALS = 3
 
-_LENGTHS = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
-"""Units of times, and of node time after "node-"."""
 
+def form_of(name: Name, means: Sequence[float]) -> Form:
+    """Return how values of a metric are written: all in one unit, with the same decimals.
 
-class Scale(NamedTuple):
-    """The unit of a column, its length in the unit of files, and the number of decimals."""
-
-    unit: str
-    size: float
-    decimals: int
-
-    def text(self, value: float) -> str:
-        """Return a value in this unit, without the unit."""
-        return f"{value / self.size:.{self.decimals}f}"
-
-
-def scale_of(name: Name, means: Sequence[float]) -> Scale:
-    """Return the unit and the number of decimals for values of a metric.
-
-    >>> scale_of(("flow_mean_s", "all"), [7310.0, 9000.0])
-    Scale(unit='h', size=3600.0, decimals=2)
-    >>> scale_of(("useful_utilisation", None), [0.8142])
-    Scale(unit='%', size=0.01, decimals=2)
+    >>> form_of(("flow_mean_s", "all"), [7310.0, 9000.0])(7310.0)
+    '2.03 h'
+    >>> form_of(("useful_utilisation", None), [0.8142])(0.8142)
+    '81.42 %'
     """
     kind = metric(name[0]).unit
     if kind == "share":
-        return Scale("%", 0.01, 2)
+        return percent
     sizes = [abs(value) for value in means if value]
     unit, size = "", 1.0
     if kind in ("time", "node time"):
-        unit, size = next((row for row in _LENGTHS if sizes and min(sizes) >= row[1]), _LENGTHS[-1])
+        unit, size = duration.fitting(max(min(sizes, default=1.0), 1.0))
         unit = f"node-{unit}" if kind == "node time" else unit
     if kind == "count" and all(value == int(value) for value in means):
-        return Scale(unit, size, 0)
+        return number
     places = DIGITS - 1 - floor(log10(min(sizes) / size)) if sizes else 0
-    return Scale(unit, size, min(max(places, 0), MOST_DECIMALS))
+    return Form(((unit, size),), min(max(places, 0), MOST_DECIMALS))
 
 
 def paper_table(
@@ -95,23 +80,19 @@ def paper_table(
     by = by_name(rows)
     if form == "csv":
         return _csv(by, seeds.policies, names)
-    groups, cells = [("", 1)], [[policy] for policy in seeds.policies]
-    columns = ["policy"]
+    cells = [[policy] for policy in seeds.policies]
+    heads, groups = ["policy"], [("", ["policy"])]
     marks: set[str] = set()
+    width = 2 if len(seeds.policies) > 1 else 1
     for name in names:
-        scale = scale_of(name, [by[name, p].value.mean for p in seeds.policies if (name, p) in by])
-        several = len(seeds.policies) > 1
-        groups.append((_title(name, scale.unit), 1 + several))
-        columns += ["mean", "change (%)"][: 1 + several]
-        for line, policy in zip(cells, seeds.policies, strict=True):
-            line.extend(_cells(by.get((name, policy)), scale, marks)[: 1 + several])
-    note = _note(seeds, rows, marks, failed)
-    if form == "latex":
-        return latex_table(columns, cells, note, groups)
-    heads = ["policy"]
-    for title, width in groups[1:]:
+        shown = form_of(name, [by[name, p].value.mean for p in seeds.policies if (name, p) in by])
+        title = _title(name, shown.unit)
         heads += [title, f"change of {title.partition(' (')[0]} (%)"][:width]
-    return "\n".join([*markdown_lines(heads, cells), "", note.replace("*", r"\*")]) + "\n"
+        groups.append((title, ["mean", "change (%)"][:width]))
+        for line, policy in zip(cells, seeds.policies, strict=True):
+            line.extend(_cells(by.get((name, policy)), shown, marks)[:width])
+    note = _note(seeds, rows, marks, failed)
+    return Table("", "", heads, cells, note, groups=groups).written(form)
 
 
 def _title(name: Name, unit: str) -> str:
@@ -121,20 +102,20 @@ def _title(name: Name, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _cells(row: MetricRow | None, scale: Scale, marks: set[str]) -> list[str]:
+def _cells(row: MetricRow | None, form: Form, marks: set[str]) -> list[str]:
     """Return the mean and the change of a policy. ``marks`` collects the marks in the table."""
     if row is None:
         return ["-", "-"]
-    change = ""
+    text = ""
     if row.ratio is not None:
-        percent = shown_value(row.ratio.minus(1.0))
-        change = spread(percent, lambda value: f"{100 * value:+z.1f}")
-        mark = SIGNIFICANT if percent.low is not None and percent.excludes(0.0) else ""
+        effect = shown_value(row.ratio.minus(1.0))
+        text = spread(effect, change.bare)
+        mark = SIGNIFICANT if effect.low is not None and effect.excludes(0.0) else ""
         if row.comparable is False:
             mark = f" {NOT_COMPARABLE}"
         marks |= {mark.strip()} - {""}
-        change += mark
-    return [spread(shown_value(row.value), scale.text), change]
+        text += mark
+    return [spread(shown_value(row.value), form.bare), text]
 
 
 def _note(
@@ -144,7 +125,7 @@ def _note(
     intervals = any(shown_value(row.value).low is not None for row in rows)
     parts = [f"Means over {n} seeds" if n > 1 else "One run per policy"]
     if intervals:
-        parts[0] += f", {CONFIDENCE:.0%} intervals in brackets".replace("%", " %")
+        parts[0] += f", {about_percent(CONFIDENCE)} intervals in brackets"
     if len(seeds.policies) > 1:
         parts.append(f"Changes against {base}" + (": ratios of means, paired by seed" * (n > 1)))
     if SIGNIFICANT in marks:
