@@ -38,6 +38,7 @@ from rebat.runs.scenario import (
     Scenario,
     SilentErrors,
     TierCheckpoints,
+    grouped,
 )
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
 from rebat.workloads.load import load_workload
@@ -201,12 +202,13 @@ def has_checkpoints(workload: Workload) -> bool:
 
 def preparation(scenario: Scenario) -> Scenario:
     """Return the part of a scenario that affects `prepared`, for use as a cache key."""
-    return Scenario(
-        nodes=scenario.nodes,
-        load=scenario.load,
-        checkpoint=scenario.checkpoint,
-        silent_errors=scenario.silent_errors,
-    )
+    return Scenario(**{name: getattr(scenario, name) for name in _PREPARING})
+
+
+_PREPARING = tuple(
+    name for name in Scenario.__struct_fields__ if name in ("nodes", *grouped("preparation"))
+)
+"""The parts of a scenario that affect `prepared`."""
 
 
 def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
