@@ -477,6 +477,15 @@ def set_in(options: ScenarioOptions) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != OPTIONS[name].default}
 
 
+def case_with(options: ScenarioOptions, **others: Any) -> Case:
+    """Return the case of options that are valid. Those without effect are left out.
+
+    ``others`` are the other attributes of the case.
+    """
+    values = {name: (value,) for name, value in set_in(effective(options)).items()}
+    return Case(values={**values, "seed": (options.seed,)}, **others)
+
+
 def texts_of(options: ScenarioOptions) -> dict[str, str]:
     """Return the options that differ from their defaults, without the seed, as texts.
 

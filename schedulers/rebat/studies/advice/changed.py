@@ -20,8 +20,8 @@ from rebat.studies.advice.design import (
     FITTED,
     OTHER_RULES,
     AdvisedSite,
-    scenario,
     spec_of,
+    with_law,
 )
 from rebat.studies.losses import MONTH_H
 from rebat.workloads.checkpoint_table import NONE, YOUNG_DALY, UsualCosts, with_checkpoints_of
@@ -103,28 +103,20 @@ def _with_walltimes(workload: Workload, factor: float) -> Workload:
 def changes(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     """Yield today's policy under each changed assumption."""
     law = law_of(site)
+    usual = {} if law is None else with_law(site, law)
     for seed in [*seeds][:MOST_SEEDS]:
-        usual = _with_law(site, seed, law)
         for name, changed in laws(site, law).items():
-            yield spec_of(site, name, site.policy, _with_law(site, seed, changed))
+            yield spec_of(site, name, seed, **with_law(site, changed))
         for load in LOADS:
-            loaded = msgspec.structs.replace(usual, load=load)
-            yield spec_of(site, grid_of(LOAD, f"x {load:g}"), site.policy, loaded)
+            yield spec_of(site, grid_of(LOAD, f"x {load:g}"), seed, **usual, load=load)
         for name, workload in site.changed.items():
-            spec = spec_of(site, name, site.policy, usual)
+            spec = spec_of(site, name, seed, **usual)
             yield msgspec.structs.replace(spec, source=workload.origin)
 
 
 def law_of(site: AdvisedSite) -> Law | None:
     """Return the law that is changed: that of the options, or the one fitted to the record."""
-    return site.fitted or site.options.failure_law()
-
-
-def _with_law(site: AdvisedSite, seed: int, law: Law | None):  # type: ignore[no-untyped-def]
-    usual = scenario(site, seed)
-    assert usual.failures is not None
-    failures = msgspec.structs.replace(usual.failures, law=law or usual.failures.law)
-    return msgspec.structs.replace(usual, failures=failures)
+    return site.fitted or site.options.single_law()
 
 
 def laws(site: AdvisedSite, law: Law | None) -> dict[str, Law]:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rebat.api.workloads import LoadedWorkload, as_file
 from rebat.core.cores import groups_of
@@ -17,6 +19,7 @@ from rebat.core.numbers import duration
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s
 from rebat.models.failures.fitting import UpTimes
+from rebat.models.failures.law import Law
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
 from rebat.models.failures.statistics import Fitted, fits, samples
@@ -24,7 +27,8 @@ from rebat.policies.partitions import differ, groups_of_partitions
 from rebat.policies.presets import preset
 from rebat.policies.site_rules import rules_in, without_each
 from rebat.report.runs_index import parsed
-from rebat.runs.scenario import CheckpointModel, Scenario, ScenarioOptions
+from rebat.runs.case import case_with, expand
+from rebat.runs.scenario import CheckpointModel, ScenarioOptions
 from rebat.runs.staging import on_machine
 from rebat.runs.unit import RunSpec
 from rebat.studies.losses import RecordedLosses, recorded_events, recorded_losses
@@ -178,63 +182,47 @@ def specs(site: AdvisedSite, seeds: Iterable[int]) -> list[RunSpec]:
 
 def today(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     """Yield today's policy under the failures of each seed, and once without failures."""
-    failing = [scenario(site, seed) for seed in seeds]
-    calm = msgspec.structs.replace(failing[0], failures=None)
-    yield spec_of(site, TODAY, site.policy, calm)
-    yield from (spec_of(site, TODAY, site.policy, failed) for failed in failing)
+    yield spec_of(site, TODAY, 0, law=None, mtbf=None, checkpoint_mtbf=site.usual.mtbf_s)
+    yield from (spec_of(site, TODAY, seed) for seed in seeds)
 
 
 def _assumed(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     """Yield today's policy if no job writes checkpoints, and if all jobs do."""
     for seed in seeds:
-        for model in (None, site.usual):
-            yield _of_all(site, ASSUMED, seed, model)
+        yield _of_all(site, ASSUMED, seed, None)
+        yield _of_all(site, ASSUMED, seed, 1.0)
 
 
 def _other_rules(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
-        failing = scenario(site, seed)
-        yield from (spec_of(site, OTHER_RULES, policy, failing) for policy in site.rules)
+        yield from (spec_of(site, OTHER_RULES, seed, policy) for policy in site.rules)
 
 
 def _spares(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
-        failing = scenario(site, seed)
         for count in site.spares:
             policy = with_options(site.policy, react="replacement", spares=count)
-            yield spec_of(site, SPARES, policy, failing)
+            yield spec_of(site, SPARES, seed, policy)
 
 
 def _periods(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
-        for factor in FACTORS:
-            longer = msgspec.structs.replace(site.usual, mtbf_s=site.usual.mtbf_s * factor**2)
-            yield _of_all(site, PERIODS, seed, longer)
-        yield _of_all(site, PERIODS, seed, None)
+        yield from (_of_all(site, PERIODS, seed, factor) for factor in (*FACTORS, None))
 
 
 def _fitted(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
-    if site.fitted is None:
-        return
-    for seed in seeds:
-        failing = scenario(site, seed)
-        assert failing.failures is not None
-        failures = msgspec.structs.replace(failing.failures, law=site.fitted)
-        drawn = msgspec.structs.replace(failing, failures=failures)
-        yield from (spec_of(site, FITTED, policy, drawn) for policy in site.rules)
+    if site.fitted is not None:
+        for seed in seeds:
+            for policy in site.rules:
+                yield spec_of(site, FITTED, seed, policy, **with_law(site, site.fitted))
 
 
 GRIDS = (today, _assumed, _other_rules, _spares, _periods, _fitted)
 
 
-def scenario(site: AdvisedSite, seed: int) -> Scenario:
-    """Return the scenario of a site with this seed, and with the checkpoints of today."""
-    every_job = msgspec.structs.replace(site.options, seed=seed).scenario()
-    return every_job if site.checkpoints == YOUNG_DALY else _with_model(every_job, None)
-
-
-def _with_model(conditions: Scenario, model: CheckpointModel | None) -> Scenario:
-    return msgspec.structs.replace(conditions, checkpoint=model)
+def with_law(site: AdvisedSite, law: Law) -> dict[str, Any]:
+    """Return the options that change for another law. The period of checkpoints does not."""
+    return {"law": law, "checkpoint_mtbf": site.usual.mtbf_s}
 
 
 def with_options(policy: str, **options: object) -> str:
@@ -249,23 +237,45 @@ def with_options(policy: str, **options: object) -> str:
     return f"{name}:{texts}".rstrip(":")
 
 
-def spec_of(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:
-    """Return a run with the checkpoints of today."""
-    return RunSpec(
+def spec_of(site: AdvisedSite, grid: str, seed: int, policy: str = "", **changes: Any) -> RunSpec:
+    """Return a run, by default of today's policy, with the checkpoints of today.
+
+    ``changes`` are other options of the scenario.
+    """
+    return _spec(site, grid, seed, policy, site.today or site.workload, changes)
+
+
+def _of_all(site: AdvisedSite, grid: str, seed: int, factor: float | None) -> RunSpec:
+    """Return a run of today's policy in which all jobs write the same kind of checkpoints.
+
+    ``factor`` is their period in multiples of the Young/Daly period, or None without checkpoints.
+    """
+    changes: dict[str, Any] = {"checkpoint": "none"}
+    if factor is not None:
+        mtbf_s = site.usual.mtbf_s * factor**2
+        changes = {"checkpoint": "young-daly", "checkpoint_mtbf": mtbf_s}
+    return _spec(site, grid, seed, "", site.workload, changes)
+
+
+def _spec(
+    site: AdvisedSite,
+    grid: str,
+    seed: int,
+    policy: str,
+    workload: LoadedWorkload,
+    changes: Mapping[str, Any],
+) -> RunSpec:
+    checkpoint = {} if site.checkpoints == YOUNG_DALY else {"checkpoint": "none"}
+    options = replace(site.options, **{"seed": seed, **checkpoint, **changes})
+    case = case_with(
+        options,
         grid=grid,
-        workload=site.workload.name,
-        policy=policy,
-        source=(site.today or site.workload).origin,
-        scenario=conditions,
+        workloads={site.workload.name: workload.origin},
+        policies=(policy or site.policy,),
         folder=str(Path.cwd()),
     )
-
-
-def _of_all(site: AdvisedSite, grid: str, seed: int, model: CheckpointModel | None) -> RunSpec:
-    """Return a run of today's policy in which all jobs write the same kind of checkpoints."""
-    conditions = _with_model(scenario(site, seed), model)
-    spec = spec_of(site, grid, site.policy, conditions)
-    return msgspec.structs.replace(spec, source=site.workload.origin)
+    (spec,) = expand(case)
+    return spec
 
 
 # ---- the site's failures

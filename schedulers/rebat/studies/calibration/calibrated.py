@@ -282,7 +282,7 @@ def _calibrated(
     first = design.on_all_nodes(policies, workload, n_nodes, cores)
     if not first:
         raise InputError("no policy is given", expected="a name from 'rebat policies'")
-    simulate = partial(design.simulated, today, options.scenario(), workers)
+    simulate = partial(design.simulated, today, options, workers)
     runs |= _performed(first, simulate)
     near = design.nearest_first(runs, recorded)
     worth = with_and_without(near, workload)

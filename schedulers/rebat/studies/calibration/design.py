@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from rebat.api.workloads import LoadedWorkload
 from rebat.core.arrays import Floats
@@ -23,11 +24,12 @@ from rebat.policies.partitions import (
 )
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.intervals import interval
+from rebat.runs.case import case_with, expand
 from rebat.runs.runner import perform_all
-from rebat.runs.scenario import Scenario
+from rebat.runs.scenario import ScenarioOptions
 from rebat.runs.simulating import simulate_run, units
 from rebat.runs.staging import on_machine
-from rebat.runs.unit import RunSpec, Unit
+from rebat.runs.unit import Unit
 from rebat.studies.calibration.distance import (
     Nearness,
     RecordedWaits,
@@ -114,21 +116,18 @@ class CalibratedRun(msgspec.Struct, frozen=True):
 
 def simulated(
     workload: LoadedWorkload,
-    scenario: Scenario,
+    options: ScenarioOptions,
     workers: int | None,
     configurations: Sequence[Configuration],
     on_done: Callable[[int, int], None],
 ) -> Iterator[CalibratedRun]:
     """Yield the run of each configuration."""
+    sources = {"workload": workload.origin}
+    case = case_with(options, grid="calibration", workloads=sources)
     specs = [
-        RunSpec(
-            grid="calibration",
-            workload="workload",
-            policy=chosen.spec or chosen.policy,
-            source=workload.origin,
-            scenario=scenario,
-        )
+        spec
         for chosen in configurations
+        for spec in expand(replace(case, policies=(chosen.spec or chosen.policy,)))
     ]
     eligible = {job.id for job in workload.jobs if SUBMITTED in job.extra}
     n_workers = min(workers or len(os.sched_getaffinity(0)), len(specs))

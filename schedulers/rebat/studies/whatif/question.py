@@ -23,7 +23,7 @@ from rebat.core.numbers import exact
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import to_s
 from rebat.policies.presets import Preset, scheduler
-from rebat.runs.case import Case, effective, expand, lacks, set_in, texts_of
+from rebat.runs.case import Case, case_with, effective, expand, lacks, texts_of
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
 from rebat.runs.simulating import check_inputs, units
 from rebat.runs.staging import has_checkpoints, prepared
@@ -96,11 +96,12 @@ class Question(msgspec.Struct, frozen=True):
 
     def case(self, seeds: Sequence[int]) -> Case:
         """Return the case of the question."""
-        return Case(
+        case = case_with(
+            self.options,
             workloads={"workload": self.source},
             policies=tuple(self.cases.values()),
-            values={name: (value,) for name, value in set_in(self.used).items()} | {"seed": seeds},
         )
+        return case.changed(seed=seeds)
 
     def units(self, seed: int) -> list[Unit]:
         """Return the runs of all policies with a seed."""
