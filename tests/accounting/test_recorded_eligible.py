@@ -28,10 +28,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rebat.api.run import scenario_options_of
 from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.jobs import Workload
+from rebat.runs.scenario import ScenarioOptions
 from rebat.studies.calibration import design
 from rebat.studies.calibration.calibrated import ComparedConfiguration, verdict_of
 from rebat.studies.calibration.design import CalibratedRun, Configuration
@@ -191,8 +191,7 @@ def calibrated(folder: Path, name: str, submission: str, *more: str) -> Calibrat
     workload = load_workload(jobs)
     recorded = read_waits(past, workload)
     chosen = [Configuration(policy, N_NODES, N_NODES) for policy in (*POLICIES, *more)]
-    scenario = scenario_options_of(None, {"checkpoint": "none"}).scenario()
-    done = list(design.simulated(workload, scenario, 1, chosen, lambda *_: None))
+    done = list(design.simulated(workload, ScenarioOptions(), 1, chosen, lambda *_: None))
     ranked = design.nearest_first({run.configuration: run for run in done}, recorded)
     verdict = verdict_of(ranked, recorded, RecordedUse(), {}, N_NODES)
     return Calibrated(

@@ -200,8 +200,8 @@ def test_in_a_campaign(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "match"),
     [
-        ("group = 0", "failures: failure group: is 0"),
-        ("cascade = 1.5", "failures: cascade: is 1.5"),
+        ("group = 0", "failures.group: is 0"),
+        ("cascade = 1.5", "failures.cascade: is 1.5"),
         ('cascade_window = "1h"', "cascade_window: has no effect"),
     ],
 )

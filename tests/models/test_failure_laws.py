@@ -300,7 +300,7 @@ def test_recorded_failures_that_change_while_a_campaign_runs_fail_the_run(tmp_pa
 
 
 BAD_TABLES = {
-    "seeds of a file": ('file = "some.events"\nseeds = [0]', "failures.seeds"),
+    "seeds of a file": ('file = "some.events"\nseeds = [0, 1]', "failures.seeds"),
     "horizon of a file": ('file = "some.events"\nhorizon = "1d"', "failures.horizon"),
     "file of a law": ('law = "poisson"\nmtbf = "1h"\nfile = "x"', "unknown key 'file'"),
     "two names": ('law = "poisson"\nmodel = "poisson"\nmtbf = "1h"', "failures.model"),

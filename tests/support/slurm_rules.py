@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebat.api.run import scenario_options_of
 from rebat.api.workloads import load_workload
 from rebat.cli.main import main
 from rebat.core.traits import Traits
@@ -26,6 +25,7 @@ from rebat.policies.limits import read_limits, why_barred
 from rebat.policies.shares import Shares
 from rebat.records.queues import read_queues
 from rebat.records.slurm_rules import SlurmRules, read_rules
+from rebat.runs.scenario import ScenarioOptions
 from rebat.studies.calibration import design
 from rebat.studies.calibration.calibrated import ComparedConfiguration, verdict_of
 from rebat.studies.calibration.design import CalibratedRun
@@ -326,9 +326,8 @@ def imported(name: str, folder: Path) -> Path:
 
 def simulated(jobs: Path, policies: Iterable[str]) -> dict[str, CalibratedRun]:
     workload = load_workload(jobs)
-    scenario = scenario_options_of(None, {"checkpoint": "none"}).scenario()
     chosen = design.on_all_nodes(policies, workload, N_NODES)
-    runs = design.simulated(workload, scenario, 1, chosen, lambda *_: None)
+    runs = design.simulated(workload, ScenarioOptions(), 1, chosen, lambda *_: None)
     return {run.configuration.policy: run for run in runs}
 
 

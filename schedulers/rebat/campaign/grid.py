@@ -159,7 +159,7 @@ def _inner(key: str, table: dict[str, Any], where: str) -> Iterator[tuple[str, A
             raise InputError("has no effect", f"{where}.model", "only one of law and model")
         law = table.get("law", table.get("model", "trace" if "file" in table else "authors"))
         with error_at(f"{where}.{'model' if 'model' in table else 'law'}"):
-            valid = (*valid, *parameters(str(law)))
+            valid = (*(name for name in valid if name != "file"), *parameters(str(law)))
         yield "law", str(law), f"{where}.law" if "law" in table else where
     elif key == "checkpoint" and "model" not in table:
         yield "checkpoint", "young-daly", where
