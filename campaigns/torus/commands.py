@@ -19,7 +19,7 @@ from rebat.console.output import print_line, print_result
 from rebat.console.progress import Pace, compiling_notice
 from rebat.core.declared import Count, Seconds, Seed
 from rebat.core.errors import InputError, error_at
-from rebat.core.numbers import decimal, duration, hours, node_hours, number, share
+from rebat.core.numbers import counted, decimal, duration, hours, node_hours, number, share
 from rebat.models.failures.law import Law
 from rebat.report.table import Table
 from rebat.results.comparison import change_text, runs_text
@@ -137,7 +137,8 @@ def _boxes_lines(
     blocks = f" in blocks of {listed.blocks.size}" if listed.blocks.size > 1 else ""
     yield f"{nodes}: {nodes.n_nodes} nodes{blocks}"
     yield f"{listed.size} nodes: boxes of {listed.box_nodes}, {listed.waste} unused"
-    yield f"{len(listed.boxes)} boxes, with {len(listed.shapes)} different dimensions:"
+    boxes = counted(len(listed.boxes), "box", "boxes")
+    yield f"{boxes}, with {len(listed.shapes)} different dimensions:"
     for shape, count in listed.shapes:
         yield f"  {_extents_text(shape):<20} {count:>8,}"
     if best is not None and duration_s is not None:

@@ -60,8 +60,8 @@ def test_the_first_example_works_when_it_is_followed_literally(tmp_path: Path) -
         assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
         assert "warning" not in done.stderr
         printed += done.stdout
-    assert printed.count("The runs are equal: 1138 rows (jobs and resubmissions).") == 2
-    assert "out/batsim4_jobs.csv: valid: 1138 rows, without " in printed
+    assert printed.count("The runs are equal: 1,138 rows (jobs and resubmissions).") == 2
+    assert "out/batsim4_jobs.csv: valid: 1,138 rows, without " in printed
     assert "probes of rebat serve, 0 findings" in printed
 
 

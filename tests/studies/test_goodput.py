@@ -11,8 +11,11 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.core.numbers import spread
 from rebat.models.ettr import ettr, spare_nodes
+from rebat.results.intervals import Interval
 from rebat.studies.training.case import TrainingCase, failures_of, run_once, simulated, workload_of
+from rebat.studies.training.goodput import ETTR
 from tests.oracles.training import end_of_job, one_job_with_spares, ratio_with_error
 
 MINUTE = 60
@@ -199,7 +202,8 @@ def test_the_page_has_one_number_per_case_and_other_seeds_per_point(tmp_path, mo
     result.write(tmp_path / "page.html")
     assert len(seeds) > 40 and len(seeds) == len(set(seeds))
     text = (tmp_path / "page.html").read_text()
-    own = f"{result.record['ettr']:.4f} [{result.record['ettr_low']:.4f}"
+    simulation = result.simulation
+    own = spread(Interval(simulation.ettr, simulation.low, simulation.high), ETTR)
     assert text.count(own) == 3  # the sentence, and a row of each table
 
 

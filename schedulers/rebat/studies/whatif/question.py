@@ -23,7 +23,7 @@ from rebat.core.numbers import exact
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.units import to_s
 from rebat.policies.presets import Preset, scheduler
-from rebat.runs.case import Case, case_with, effective, expand, lacks, texts_of
+from rebat.runs.case import Case, case_with, effective, expand, is_random, lacks, texts_of
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
 from rebat.runs.simulating import check_inputs, units
 from rebat.runs.staging import has_checkpoints, prepared
@@ -110,8 +110,7 @@ class Question(msgspec.Struct, frozen=True):
     @property
     def random(self) -> bool:
         """Whether the result depends on the seed."""
-        law = self.options.single_law()
-        return (law is not None and law.seeded) or self.options.is_silent
+        return is_random(self.used)
 
     def command(self, n_seeds: int) -> str:
         """Return the ``rebat run`` command with the same answer."""
