@@ -172,7 +172,7 @@ def test_the_largest_seed_gets_into_the_table(tmp_path: Path) -> None:
 
 def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:
     file = campaign_file(tmp_path, GRID.replace("downtime", "downtimes"))
-    with pytest.raises(InputError, match="downtime, file, group, horizon, law, model, mtbf, seeds"):
+    with pytest.raises(InputError, match="downtime, group, horizon, law, model, mtbf, seeds"):
         open_campaign(file)
 
 
