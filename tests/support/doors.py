@@ -332,26 +332,24 @@ class Doors:
 
     def tables(self) -> Numbers:
         """A campaign file with the older tables of a grid."""
-        keys: dict[str, Any] = {}
-        tables: dict[str, dict[str, Any]] = {}
         given = self._keywords("seed")
-        for name, value in given.items():
-            for table, aliases in ALIASES.items():
-                for key, option in aliases.items():
-                    if option == name and (table, key) != ("failures", "model"):
-                        tables.setdefault(table, {})[key] = value
-                        break
-                else:
-                    continue
-                break
-            else:
-                keys[name] = value
         if {"law", "model", "failures"} & {*given} or not {"mtbf", "checkpoint"} <= {*given}:
             raise Skipped  # the tables have other defaults
-        if "mtbf" in keys:
-            tables.setdefault("failures", {})["mtbf"] = keys.pop("mtbf")
-            if "downtime" in keys:
-                tables["failures"]["downtime"] = keys.pop("downtime")
+        places = {
+            option: (table, key)
+            for table, aliases in ALIASES.items()
+            for key, option in aliases.items()
+        }
+        keys: dict[str, Any] = {}
+        tables: dict[str, dict[str, Any]] = {}
+        for name, of in given.items():
+            if name in places:
+                table, key = places[name]
+                tables.setdefault(table, {})[key] = of
+            else:
+                keys[name] = of
+        for name in {"mtbf", "downtime"} & {*keys}:
+            tables.setdefault("failures", {})[name] = keys.pop(name)
         return self._campaign("tables", {**keys, "seeds": self._seeds, **tables})
 
     def saved(self) -> Numbers:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from rebat.api.failures import Failures
-from rebat.core.errors import InputError, short
+from rebat.core.errors import InputError, short, unknown_name
 from rebat.models.failures.recorded import Recorded
 from rebat.runs.case import Case, combinations
 from rebat.runs.scenario import OPTIONS, ScenarioOptions
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 FailuresOf = Failures | str | PathLike[str] | None
 """How nodes fail: the result of `failures`, or an event file."""
+
+
+def check_names(options: Iterable[str], valid: Sequence[str], function: str) -> None:
+    """Raise InputError if a function has no option with one of these names."""
+    for name in options:
+        if name not in valid:
+            raise unknown_name(f"option of {function}", name, valid)
 
 
 def given_in(failures: FailuresOf, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from rebat.policies.own import file_of, is_own
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.presets import is_preset
 from rebat.results.files.run_folder import OVERVIEW
-from rebat.runs.scenario import ScenarioOptions
+from rebat.runs.scenario import FILES, ScenarioOptions
 
 if TYPE_CHECKING:
     from rebat.workloads.site import Site
@@ -102,7 +102,7 @@ def origin_of(
     of_site = site.file("failures") if site else None
     if site is not None:
         inputs += _files_of_site(site, Path(inputs[0].file).parent)
-    for name in ("failures", "operations"):
+    for name in FILES:
         path: Path | None = getattr(options, name)
         if path is not None and path != of_site:
             option = f"--{name}"

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from rebat.api import remarks
 from rebat.api.cases import (
     FailuresOf,
+    check_names,
     given_in,
     policies_of,
     single_options,
@@ -33,7 +34,7 @@ from rebat.api.workloads import LoadedWorkload, as_file, errors_name_nodes, load
 from rebat.console.output import print_line, print_remarks
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.declared import converted
-from rebat.core.errors import InputError, error_at, unknown_name
+from rebat.core.errors import InputError, error_at
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload
 from rebat.models.failures.correlated import NONE
@@ -41,7 +42,7 @@ from rebat.models.failures.laws import name_of
 from rebat.models.failures.recorded import Recorded, Trace
 from rebat.results.comparison import Runs
 from rebat.runs.case import PYTHON, Case, Door, case_of
-from rebat.runs.scenario import OPTIONS, ScenarioOptions, grouped
+from rebat.runs.scenario import FILES, OPTIONS, ScenarioOptions, grouped
 from rebat.runs.single import Runnable, RunResult, failure_lines, run_each
 from rebat.runs.staging import Stage, prepared, staged
 from rebat.workloads.machine import machine_facts, names_in
@@ -128,9 +129,7 @@ def run(
     sfsj        21.0
     Name: flow, dtype: float64
     """
-    for name in options:
-        if name not in ARGUMENTS:
-            raise unknown_name("option of run", name, ARGUMENTS)
+    check_names(options, ARGUMENTS, "run")
     many = {
         "seeds": seeds,
         "until_width": until_width,
@@ -340,7 +339,7 @@ def _plain(options: ScenarioOptions) -> dict[str, Any]:
     law = options.law
     if law is not None:
         values["law"] = {"name": name_of(law), **law.identity()}
-    for name in ("failures", "operations"):
+    for name in FILES:
         if values[name] is not None:
             values[name] = {"file": values[name].name, "sha256": file_hash(values[name])}
     return values

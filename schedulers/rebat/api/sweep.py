@@ -354,12 +354,7 @@ def sweep(
     """
     named = [policies] if isinstance(policies, str) else list(policies)
     with PYTHON.errors(), tempfile.TemporaryDirectory() as temporary:
-        case = sweep_case(
-            policies_of(site_in(workload), named),
-            with_failures_of(site_in(workload), given_in(failures, parameters), True),
-            Door({} if seeds is None else {"seeds": "seeds"}, ""),
-            seeds,
-        )
+        case = sweep_case(workload, named, given_in(failures, parameters), PYTHON, seeds)
         source = _read(workload, Path(temporary)).origin
         folder = Path(temporary) / "results" if out is None else Path(out)
         return swept_case(case, source, folder, workers)
@@ -370,9 +365,20 @@ SEEDS = 10
 
 
 def sweep_case(
-    policies: Sequence[str], given: Mapping[str, Any], door: Door, seeds: int | None
+    workload: Workload | str | Path,
+    policies: Sequence[str],
+    given: Mapping[str, Any],
+    door: Door,
+    seeds: int | None,
 ) -> Case:
-    """Return the case of a sweep. At least one name has several values, which are numbers."""
+    """Return the case of a sweep. At least one name has several values, which are numbers.
+
+    A site states the policy and the failures that are not given.
+    """
+    site = site_in(workload)
+    policies, given = policies_of(site, policies), with_failures_of(site, given, True)
+    if seeds is not None:
+        door = replace(door, places={**door.places, "seeds": door.place("seeds")})
     first = one_value("seed", given.get("seed", 0), door)
     seed = range(first, first + (SEEDS if seeds is None else seeds))
     case = case_of({**given, "seed": seed}, policies, door, folder=Path(), grid="sweep")

@@ -65,7 +65,6 @@ def sweep(
       rebat sweep mira-like-june-2017 -p baseline -p sfsj --checkpoint young-daly \\
           --over mtbf=20min..10h:12 --over downtime=10min..1d:8 --out out/when
     """
-    from rebat.api.cases import policies_of, site_in, with_failures_of
     from rebat.api.sweep import FORMS, sweep_case, swept_case
     from rebat.api.workloads import load_workload
 
@@ -79,11 +78,7 @@ def sweep(
             expected = f"only one of {door.place(name)} and --over {name}"
             raise InputError("has no effect", door.place(name), expected)
     places = {**door.places, **{name: f"--over {name}" for name in values}}
-    if seeds is not None:
-        places["seeds"] = "--seeds"
-    site = site_in(workload)
-    chosen, failing = policies_of(site, policies), with_failures_of(site, given | values, True)
-    case = sweep_case(chosen, failing, replace(door, places=places), seeds)
+    case = sweep_case(workload, policies, given | values, replace(door, places=places), seeds)
     result = swept_case(case, load_workload(workload).origin, out, workers)
     table = result.winners if result.maps else result.means
     table(metric).to_csv(out / "sweep.csv", index=False)

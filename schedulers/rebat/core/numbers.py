@@ -29,7 +29,7 @@ import re
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple, Protocol
 
-from rebat.core.units import parse_duration
+from rebat.core.units import UNITS, parse_duration
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -223,14 +223,7 @@ change = Form((("%", 0.01),), decimals=1, least=1, signed=True)
 points = Form((("", 0.01),), decimals=2, least=1, signed=True)
 """A difference of shares in percentage points. The heading or the sentence states the unit."""
 
-_TIMES = (
-    ("d", 86400.0),
-    ("h", 3600.0),
-    ("min", 60.0),
-    ("s", 1.0),
-    ("ms", 1e-3),
-    ("us", 1e-6),
-)
+_TIMES = tuple((unit, UNITS[unit]) for unit in ("d", "h", "min", "s", "ms", "us"))
 
 duration = Form(_TIMES)
 """A duration in seconds: ``1.5 h``."""
@@ -282,7 +275,11 @@ def counted(count: int, noun: str, several: str = "") -> str:
     >>> counted(1, "job"), counted(12_000, "job"), counted(0, "policy", "policies")
     ('1 job', '12,000 jobs', '0 policies')
     """
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+    return f"{count:,} {_noun(count, noun, several)}"
+
+
+def _noun(count: int, noun: str, several: str) -> str:
+    return noun if count == 1 else several or f"{noun}s"
 
 
 def clock(seconds: float, fractions: bool = False) -> str:
@@ -339,7 +336,7 @@ def exactly(count: int, noun: str, several: str = "") -> str:
     >>> exactly(12_000, "job")
     '12000 jobs'
     """
-    return f"{count} {noun if count == 1 else several or noun + 's'}"
+    return f"{count} {_noun(count, noun, several)}"
 
 
 def exact(seconds: Any) -> str:

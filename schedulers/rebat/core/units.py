@@ -20,7 +20,7 @@ FOREVER_US = 2**62
 MAX_SECONDS = 1e11
 """Maximum time or duration in seconds (3,000 years)."""
 
-_UNITS = {
+UNITS = {
     "us": 1e-6,
     "ms": 1e-3,
     "s": 1.0,
@@ -56,10 +56,10 @@ def parse_duration(text: str | float) -> float:
     total, position = 0.0, 0
     while position < len(source):
         match = _DURATION.match(source, position)
-        if not match or match[2] not in {"", *_UNITS}:
+        if not match or match[2] not in {"", *UNITS}:
             break
         try:
-            total += float(match[1]) * _UNITS.get(match[2], 1.0)
+            total += float(match[1]) * UNITS.get(match[2], 1.0)
         except ValueError:
             break
         position = match.end()

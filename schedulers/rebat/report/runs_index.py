@@ -416,12 +416,17 @@ _TITLES = {
     "checkpoint_mtbf": "MTBF of the checkpoint period",
     "checkpoint_interval": "work between two checkpoints",
 }
-_TIMES = {"checkpoint_interval"}.union(
-    field.name.removesuffix("_s")
-    for law in LAWS.values()
-    for field in msgspec.structs.fields(law)
-    if field.name.endswith("_s")
-)
+_TIMES = {
+    "checkpoint_interval",
+    *(name for name, option in OPTIONS.items() if option.is_duration),
+    *(
+        field.name.removesuffix("_s")
+        for law in LAWS.values()
+        for field in msgspec.structs.fields(law)
+        if field.name.endswith("_s")
+    ),
+}
+"""Parameters that are durations: of options, and of failure laws."""
 _INTERVAL = re.compile(r"@([^+,]+)")
 """Pattern for the interval of a tier of checkpoints in the label of a scenario."""
 
@@ -464,8 +469,7 @@ class SweptRuns(NamedTuple):
     @property
     def is_time(self) -> bool:
         """Whether the values are in seconds."""
-        option = OPTIONS.get(self.axis)
-        return self.axis in _TIMES or (option is not None and option.is_duration)
+        return self.axis in _TIMES
 
     @property
     def fixed_text(self) -> str:

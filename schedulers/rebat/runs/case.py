@@ -30,6 +30,7 @@ from rebat.core.numbers import exact
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import (
     LAWS,
+    changed_parameters,
     law_named,
     make_law,
     name_of,
@@ -114,7 +115,7 @@ class Door(msgspec.Struct, frozen=True):
             raise type(error)(self.text(str(error))) from None
 
 
-PYTHON = Door(prefix="")
+COMMAND, PYTHON = Door(), Door(prefix="")
 
 
 # ---- cases
@@ -174,7 +175,6 @@ def case_of(
     door: Door,
     *,
     folder: Path | None = None,
-    law: str = "",
     **others: Any,
 ) -> Case:
     """Return the case that a user describes. Check all names, types and ranges.
@@ -187,21 +187,24 @@ def case_of(
     door : Door
     folder : Path, optional
         Folder to which the names of files are relative.
-    law : str
-        Name of the failure law whose parameters are in ``given``.
     **others
         The other attributes of the case.
+
+    Raises
+    ------
+    InputError
+        If a name or a value is invalid, or if there are too many runs.
     """
     _check_count(given, len(policies), door)
-    given = dict(given)
+    given, law = dict(given), ""
     named = given.get("law")
     if isinstance(named, str) and ":" not in named:
         law = given.pop("law")
-    elif (
-        isinstance(named, Law) and (own := _parameters_of(named)) and {*own} & {*given} - {*OPTIONS}
-    ):
-        law, given = name_of(named), own | given
-        del given["law"]
+    elif isinstance(named, Law) and name_of(named) in LAWS:
+        own = changed_parameters(named)
+        if {*own} & {*given} - {*OPTIONS}:
+            law, given = name_of(named), own | given
+            del given["law"]
     with door.errors(), error_at("--law"):
         of_law = parameters(law) if law else {}
     used = [*policies, *others.get("failure_free", ())]
@@ -246,17 +249,6 @@ def _check_plain(values: Sequence[Any], where: str) -> None:
     for value in values:
         if not isinstance(value, int | float | str):
             raise InputError(f"is {short(value)}", where, "numbers or texts")
-
-
-def _parameters_of(law: Law) -> dict[str, Any]:
-    """Return the parameters of a law that differ from their defaults. A machine has none."""
-    if getattr(law, "machine", "") or name_of(law) not in LAWS:
-        return {}
-    return {
-        name: getattr(law, field.name)
-        for name, field in parameters(name_of(law)).items()
-        if getattr(law, field.name) != field.default
-    }
 
 
 def _of_law(field: FieldInfo, value: Any, where: str, folder: Path | None) -> Any:
@@ -317,7 +309,7 @@ def expand(case: Case, n_nodes: Callable[[Source], int] = n_nodes_of) -> Iterato
     Raises
     ------
     InputError
-        If there are too many runs, a value is invalid, or an option has no effect in any run.
+        If a value is invalid, or an option has no effect in any run.
     """
     for _, spec in described(case, n_nodes):
         yield spec
@@ -335,10 +327,12 @@ def described(
         base = RunSpec(
             grid=case.grid, workload=workload, policy="", source=source, folder=case.folder
         )
+        every = [row for _, group in groups for row in group]
+        depends = any(row.uses_law_mtbf and row.nodes is None for row in every)
+        nodes = n_nodes(source) if depends else 0  # reading a workload takes time
         for machine, group in groups:
             with case.door.errors():
                 free = scenario_of(machine, 0)
-                nodes = n_nodes(source) if any(row.uses_law_mtbf for row in group) else 0
                 rows = [
                     (row, replace(scenario_of(row, nodes), operations=free.operations))
                     for row in group
@@ -414,7 +408,7 @@ def combinations(case: Case) -> list[tuple[ScenarioOptions, list[ScenarioOptions
             groups.append((ScenarioOptions(**machine), list(group)))
         for name in OPTIONS:
             if name in unused.keys() - used:
-                raise InputError("has no effect", f"--{name.replace('_', '-')}", unused[name])
+                raise InputError("has no effect", COMMAND.place(name), unused[name])
         every = [options for _, group in groups for options in group]
         _check_seeds(case, every)
     return groups

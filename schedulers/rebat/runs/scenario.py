@@ -483,6 +483,9 @@ def grouped(*groups: Group) -> tuple[str, ...]:
     )
 
 
+FILES = tuple(name for name, option in OPTIONS.items() if option.kind is Path)
+"""Names of the options that are files."""
+
 OF_FAILURES = frozenset(grouped("law", "draw", "correlation"))
 """Names of the options that describe failures."""
 

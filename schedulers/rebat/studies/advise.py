@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from rebat.api.cases import FailuresOf, given_in, single_options, site_in, with_failures_of
+from rebat.api.cases import (
+    FailuresOf,
+    check_names,
+    given_in,
+    single_options,
+    site_in,
+    with_failures_of,
+)
 from rebat.api.signatures import lists, options_in
 from rebat.core.declared import Count, extra
-from rebat.core.errors import unknown_name
 from rebat.core.jobs import Workload
 from rebat.runs.case import PYTHON, Door, case_of
 from rebat.runs.scenario import ScenarioOptions
@@ -110,9 +116,7 @@ def advise(
     PolicyError
         If a run fails.
     """
-    for name in options:
-        if name not in SCENARIO:
-            raise unknown_name("option of advise", name, SCENARIO)
+    check_names(options, SCENARIO, "advise")
     choices = {
         "policy": policy,
         "past": None if past is None else Path(past),

@@ -7,10 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rebat.api.cases import FailuresOf, given_in, single_options, site_in, with_failures_of
+from rebat.api.cases import (
+    FailuresOf,
+    check_names,
+    given_in,
+    single_options,
+    site_in,
+    with_failures_of,
+)
 from rebat.api.signatures import lists, options_in
 from rebat.core.declared import Count, extra
-from rebat.core.errors import unknown_name
 from rebat.runs.case import PYTHON, Door, case_of
 from rebat.runs.scenario import ScenarioOptions
 
@@ -70,9 +76,7 @@ def calibrate(
     PolicyError
         If all simulations fail.
     """
-    for name in options:
-        if name not in SCENARIO:
-            raise unknown_name("option of calibrate", name, SCENARIO)
+    check_names(options, SCENARIO, "calibrate")
     chosen = (policies,) if isinstance(policies, str) else tuple(policies or ())
     with PYTHON.errors():
         given = given_in(failures, options)

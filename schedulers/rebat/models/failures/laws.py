@@ -137,20 +137,28 @@ def parse_law(text: str) -> Law:
     return make_law(name, values)
 
 
+def changed_parameters(law: Law) -> dict[str, Any]:
+    """Return the parameters of a law that differ from their defaults. A machine has none."""
+    if getattr(law, "machine", ""):
+        return {}
+    return {
+        name: getattr(law, field.name)
+        for name, field in parameters(name_of(law)).items()
+        if getattr(law, field.name) != field.default
+    }
+
+
 def text_of(law: Law) -> str:
     """Return a law as `parse_law` reads it.
 
     >>> text_of(parse_law("authors:mtbf=90min,downtime=100"))
     'authors:mtbf=1.5h,downtime=100s'
     """
-    if getattr(law, "machine", ""):
-        return name_of(law)
-    texts = ",".join(
-        f"{name}={_text(field, getattr(law, field.name))}"
-        for name, field in parameters(name_of(law)).items()
-        if getattr(law, field.name) != field.default
-    )
-    return f"{name_of(law)}:{texts}" if texts else name_of(law)
+    name = name_of(law)
+    fields = parameters(name)
+    changed = changed_parameters(law).items()
+    texts = ",".join(f"{key}={_text(fields[key], value)}" for key, value in changed)
+    return f"{name}:{texts}" if texts else name
 
 
 def _text(field: FieldInfo, value: Any) -> str:

@@ -22,7 +22,7 @@ from rebat.report.table import Table
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import change_text, rows, verdict
 from rebat.runs.case import texts_of
-from rebat.runs.scenario import OPTIONS
+from rebat.runs.scenario import FILES, OPTIONS
 from rebat.studies.whatif.answers import Answer
 from rebat.studies.whatif.page import Page
 from rebat.studies.whatif.question import CONTROLS, Question
@@ -113,7 +113,7 @@ def tables_of(question: Question, over: Mapping[str, list[Any]]) -> dict[str, An
     if "spares" in over:
         policies = [*question.with_value("spares", "{spares}").cases.values()]
     used = question.used
-    for name in ("failures", "operations"):
+    for name in FILES:
         if (path := getattr(used, name)) is not None:
             used = replace(used, **{name: path.absolute()})
     if used.law is not None:
